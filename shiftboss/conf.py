@@ -1,0 +1,139 @@
+"""`settings.SHIFTBOSS`, read once into a frozen, typed `Config`.
+
+Keys are written in capitals in the settings (`SHIFTBOSS = {"LEASE_SECONDS": 30}`); each field of
+`Config` is one of them. An unknown key or a bad value raises `ConfigError`, which names the key and the fix.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any
+
+
+class ConfigError(ValueError):
+    """A setting is unknown or has a value that cannot work; the text names it and the fix."""
+
+
+def setting(default: Any, help: str) -> Any:
+    """A field of a configuration with its default and the sentence that the documentation prints."""
+    if callable(default):
+        return field(default_factory=default, metadata={"help": help})
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One kind of worker: which queues it serves and how many handlers it runs at once."""
+
+    name: str
+    queues: tuple[str, ...] = setting(("default",), "queues that the workers of the pool serve")
+    workers: int = setting(1, "worker programs of this pool that the supervisor keeps alive")
+    processes: int = setting(1, "executor processes of one worker")
+    threads: int = setting(8, "threads of one executor; slots of a worker = processes × threads")
+
+    @property
+    def slots(self) -> int:
+        """Handlers that one worker runs at the same time."""
+        return self.processes * self.threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings, with their defaults. Durations are in seconds, sizes in bytes."""
+
+    database: str = setting("default", "alias of the database that holds the record")
+    pools: Mapping[str, Pool] = setting(
+        lambda: {"default": Pool(name="default")},
+        "worker pools by name: `queues`, `workers`, `processes`, `threads`",
+    )
+    lease_seconds: float = setting(30.0, "how long a claim or heartbeat holds a job")
+    heartbeat_seconds: float = setting(5.0, "time between heartbeats; at most a third of the lease")
+    poll_seconds: float = setting(1.0, "time between looks for work when no notification comes")
+    drain_seconds: float = setting(20.0, "how long a stopping worker waits for running jobs")
+    max_attempts: int = setting(5, "failures after which a job is quarantined; a task may say otherwise")
+    max_losses: int = setting(3, "losses (lease expired, process died) after which a job is quarantined")
+    backoff_seconds: float = setting(5.0, "base of the exponential, jittered backoff after a failure")
+    backoff_cap_seconds: float = setting(3600.0, "longest backoff between two attempts")
+    max_args_bytes: int = setting(1024 * 1024, "largest size of a job's arguments as JSON")
+    max_result_bytes: int = setting(1024 * 1024, "largest size of a job's result as JSON")
+    unknown_task_seconds: float = setting(
+        600.0, "how long no live worker may know a waiting job's task before it is quarantined"
+    )
+    partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready")
+    stage_seconds: float = setting(0.5, "time between two passes that make due jobs available")
+    reap_seconds: float = setting(1.0, "time between two passes over expired leases")
+
+
+MAX_QUEUE_LENGTH = 100
+
+
+def check_queue(name: Any) -> str:
+    """The queue name itself; ConfigError when it cannot be one."""
+    if not isinstance(name, str) or not name or len(name) > MAX_QUEUE_LENGTH or not name.isprintable():
+        raise ConfigError(
+            f"a queue name is 1 to {MAX_QUEUE_LENGTH} printable characters, not {str(name)[:120]!r}"
+        )
+    return name
+
+
+def _pool(name: str, given: Any) -> Pool:
+    where = f'SHIFTBOSS["POOLS"][{name!r}]'
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} must be a dict, not {type(given).__name__}")
+    known = {f.name for f in fields(Pool)} - {"name"}
+    if unknown := set(given) - known:
+        raise ConfigError(f"{where} has unknown keys {sorted(unknown)}; known are {sorted(known)}")
+    queues = given.get("queues", ("default",))
+    if isinstance(queues, str) or not queues:
+        raise ConfigError(f'{where}["queues"] must be a non-empty list of queue names')
+    pool = Pool(**{**given, "name": name, "queues": tuple(check_queue(q) for q in queues)})
+    for key, low, high in (("workers", 0, 1000), ("processes", 1, 256), ("threads", 1, 1024)):
+        value = getattr(pool, key)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ConfigError(f"{where}[{key!r}] must be a whole number from {low} to {high}, not {value!r}")
+    return pool
+
+
+def read(given: Any) -> Config:
+    """Check `settings.SHIFTBOSS` and freeze it. Raises ConfigError."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"SHIFTBOSS must be a dict, not {type(given).__name__}")
+    known = {f.name.upper(): f for f in fields(Config)}
+    if unknown := set(given) - set(known):
+        raise ConfigError(f"SHIFTBOSS has unknown keys {sorted(map(str, unknown))}; known are {sorted(known)}")
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key == "POOLS":
+            if not isinstance(value, Mapping) or not value:
+                raise ConfigError('SHIFTBOSS["POOLS"] must be a non-empty dict of pools by name')
+            values["pools"] = {str(name): _pool(str(name), pool) for name, pool in value.items()}
+        else:
+            values[key.lower()] = _typed(key, value, known[key].default)
+    config = Config(**values)
+    if config.lease_seconds < 3 * config.heartbeat_seconds:
+        raise ConfigError(
+            f"LEASE_SECONDS ({config.lease_seconds:g}) must be at least three heartbeats: raise it to "
+            f"{3 * config.heartbeat_seconds:g} or lower HEARTBEAT_SECONDS to {config.lease_seconds / 3:g}"
+        )
+    return config
+
+
+def _typed(key: str, value: Any, default: Any) -> Any:
+    assert default is not MISSING
+    if isinstance(default, str):
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"SHIFTBOSS[{key!r}] must be a non-empty string, not {value!r}")
+        return value
+    kinds = (int,) if isinstance(default, int) else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < 2**31:
+        kind = "whole number" if isinstance(default, int) else "number"
+        raise ConfigError(f"SHIFTBOSS[{key!r}] must be a {kind} above 0, not {value!r}")
+    return type(default)(value)
+
+
+@cache
+def get() -> Config:
+    """The configuration of this process, read from Django's settings once. Raises ConfigError."""
+    from django.conf import settings
+
+    return read(getattr(settings, "SHIFTBOSS", {}))

@@ -1,0 +1,180 @@
+"""The tables as Django models: windows for reading. The store is the only door for writing.
+
+The tables themselves, their constraints and indexes are made by `migrations/0001_initial.py` in SQL.
+"""
+
+from typing import Any, NoReturn
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+class ReadOnly(Exception):
+    """A model of the record was asked to write; use the store's verbs."""
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise ReadOnly("the record is written by its verbs only (shiftboss.queue.store), never through models")
+
+
+class WindowQuerySet(models.QuerySet[Any]):
+    """A query set that can only read."""
+
+    create = bulk_create = update = bulk_update = delete = get_or_create = update_or_create = _refuse
+
+
+class Window(models.Model):
+    """A model that can only read."""
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    save = save_base = delete = _refuse
+
+
+class JobColumns(Window):
+    """What a job is, live or finished."""
+
+    queue = models.TextField()
+    task = models.TextField()
+    args = models.JSONField()
+    state = models.TextField()
+    priority = models.SmallIntegerField()
+    due_at = models.DateTimeField()
+    deadline = models.DateTimeField(null=True)
+    enqueued_at = models.DateTimeField()
+    owner = models.TextField(null=True)
+    tenant = models.TextField(null=True)
+    key = models.TextField(null=True)
+    watchers = ArrayField(models.TextField())
+    tags = ArrayField(models.TextField())
+    limit_keys = ArrayField(models.TextField())
+    meta = models.JSONField()
+    trace = models.TextField(null=True)
+    batch_id = models.BigIntegerField(null=True)
+    rerun_of = models.BigIntegerField(null=True)
+    revision_id = models.BigIntegerField(null=True)
+    code_version = models.TextField(null=True)
+    failures = models.IntegerField()
+    losses = models.IntegerField()
+    failure_limit = models.IntegerField()
+    loss_limit = models.IntegerField()
+    suspect = models.BooleanField()
+    worker_id = models.BigIntegerField(null=True)
+    fence = models.BigIntegerField()
+    lease_expires_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    cancel_cause = models.TextField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    quarantine_reason = models.TextField(null=True)
+    quarantined_at = models.DateTimeField(null=True)
+    progress = models.JSONField(null=True)
+    event_seq = models.IntegerField()
+    error_code = models.TextField(null=True)
+    error_type = models.TextField(null=True)
+    error_message = models.TextField(null=True)
+    error_fingerprint = models.TextField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = True
+
+
+class Job(JobColumns):
+    """Live work: waiting, running or quarantined."""
+
+    id = models.BigAutoField(primary_key=True)
+
+    class Meta(JobColumns.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_job"
+
+
+class Finished(JobColumns):
+    """Completed, cancelled or discarded work, one partition a day of `finished_at` (UTC)."""
+
+    id = models.BigIntegerField(primary_key=True)
+    result = models.JSONField(null=True)
+    run_ms = models.IntegerField(null=True)
+    finished_at = models.DateTimeField()
+
+    class Meta(JobColumns.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_finished"
+
+
+class Attempt(Window):
+    """The end of an attempt that was not a success, with its evidence."""
+
+    pk = models.CompositePrimaryKey("job_id", "fence", "ended_at")
+    job_id = models.BigIntegerField()
+    fence = models.BigIntegerField()
+    queue = models.TextField()
+    task = models.TextField()
+    worker_id = models.BigIntegerField(null=True)
+    outcome = models.TextField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField()
+    run_ms = models.IntegerField(null=True)
+    error_code = models.TextField(null=True)
+    error_type = models.TextField(null=True)
+    error_message = models.TextField(null=True)
+    error_fingerprint = models.TextField(null=True)
+    traceback = models.TextField(null=True)
+    evidence = models.JSONField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_attempt"
+
+
+class Event(Window):
+    """Something that a job's own times do not tell, such as a rejected late write."""
+
+    pk = models.CompositePrimaryKey("job_id", "seq", "at")
+    job_id = models.BigIntegerField()
+    seq = models.IntegerField()
+    at = models.DateTimeField()
+    kind = models.TextField()
+    worker_id = models.BigIntegerField(null=True)
+    fence = models.BigIntegerField(null=True)
+    data = models.JSONField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_event"
+
+
+class Worker(Window):
+    """One worker process (a keeper), with its last heartbeat."""
+
+    id = models.BigAutoField(primary_key=True)
+    pool = models.TextField()
+    host = models.TextField()
+    pid = models.IntegerField()
+    code_version = models.TextField(null=True)
+    state = models.TextField()
+    queues = ArrayField(models.TextField())
+    tasks = ArrayField(models.TextField())
+    processes = models.IntegerField()
+    threads = models.IntegerField()
+    in_use = models.IntegerField()
+    idle = models.BooleanField()
+    lease_seconds = models.FloatField()
+    heartbeat_seconds = models.FloatField()
+    lag_ms = models.IntegerField()
+    worst_lag_ms = models.IntegerField()
+    losses = models.IntegerField()
+    started_at = models.DateTimeField()
+    heartbeat_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_worker"

@@ -1,0 +1,248 @@
+"""What the record says: reads for people, pages, the command line and the Tasks API. They change nothing.
+
+`Owner` sees its own jobs and those that it watches; `System` sees all.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.states import State, Verb, legal_verbs
+from shiftboss.queue.store.statement import Statement
+from shiftboss.queue.store.statement import Verb as StoreVerb
+
+FINISHED_CAP = 100_000
+"""Finished jobs looked at for counts: the newest ones. A count that reached it is marked as capped."""
+
+PAGE = 50
+"""Jobs on one page of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many jobs of a queue are in a state, and since when the oldest of them waits to run.
+
+    `oldest_seconds` is the age of the longest-waiting due time among available jobs, of the longest
+    running attempt among running ones, None elsewhere. `capped`: there are at least this many.
+    """
+
+    queue: str
+    state: State
+    jobs: int
+    oldest_seconds: float | None
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Jobs that left a queue within the last minutes, by outcome, for one minute counted back from now."""
+
+    queue: str
+    minutes_ago: int
+    completed: int
+    not_completed: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process: `heartbeat_age_seconds` against `lease_seconds` is its health."""
+
+    id: int
+    pool: str
+    host: str
+    pid: int
+    state: str
+    queues: list[str]
+    tasks: int
+    slots: int
+    in_use: int
+    lease_seconds: float
+    heartbeat_seconds: float
+    heartbeat_age_seconds: float
+    lag_ms: int
+    worst_lag_ms: int
+    losses: int
+    code_version: str | None
+    started_at: datetime
+
+    @property
+    def alive(self) -> bool:
+        """Whether its last heartbeat is younger than its lease."""
+        return self.state != "stopped" and self.heartbeat_age_seconds < self.lease_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as lists show it: no arguments, no result."""
+
+    id: int
+    queue: str
+    task: str
+    state: State
+    priority: int
+    due_at: datetime
+    enqueued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    owner: str | None
+    failures: int
+    losses: int
+    failure_limit: int
+    loss_limit: int
+    fence: int
+    worker_id: int | None
+    quarantine_reason: str | None
+    error_type: str | None
+    error_message: str | None
+    run_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """A job with all that the record knows of it, live or finished."""
+
+    id: int
+    queue: str
+    task: str
+    state: State
+    priority: int
+    due_at: datetime
+    deadline: datetime | None
+    enqueued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    quarantined_at: datetime | None
+    owner: str | None
+    tenant: str | None
+    key: str | None
+    tags: list[str]
+    meta: dict[str, Any]
+    args: str
+    result: str | None
+    failures: int
+    losses: int
+    failure_limit: int
+    loss_limit: int
+    suspect: bool
+    fence: int
+    worker_id: int | None
+    lease_seconds_left: float | None
+    cancel_cause: str | None
+    quarantine_reason: str | None
+    error_code: str | None
+    error_type: str | None
+    error_message: str | None
+    error_fingerprint: str | None
+    run_ms: int | None
+    rerun_of: int | None
+    code_version: str | None
+
+    @property
+    def legal_verbs(self) -> frozenset[Verb]:
+        """What the state machine allows now."""
+        return legal_verbs(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """An attempt that did not succeed, with its evidence."""
+
+    job_id: int
+    fence: int
+    worker_id: int | None
+    outcome: str
+    started_at: datetime | None
+    ended_at: datetime
+    run_ms: int | None
+    error_code: str | None
+    error_type: str | None
+    error_message: str | None
+    error_fingerprint: str | None
+    traceback: str | None
+    evidence: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """A stored event of a job, such as `write_rejected`."""
+
+    job_id: int
+    seq: int
+    at: datetime
+    kind: str
+    worker_id: int | None
+    fence: int | None
+    data: dict[str, Any]
+
+
+_COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
+_THROUGHPUT = Statement("throughput", Rate)
+_WORKERS = Statement("workers", WorkerRow)
+_JOBS = Statement("jobs", lambda id, queue, task, state, *rest: JobRow(id, queue, task, State(state), *rest))
+_JOB = Statement("job", lambda id, queue, task, state, *rest: JobDetail(id, queue, task, State(state), *rest))
+_ATTEMPTS = Statement("attempts", AttemptRow)
+_EVENTS = Statement("events", EventRow)
+
+
+def counts(*, authority: Authority) -> StoreVerb[list[Count]]:
+    """Jobs per queue and state: live ones exactly, finished ones among the newest `FINISHED_CAP`."""
+    rows: list[Count] = yield _COUNTS.call(owner=owner_of(authority), cap=FINISHED_CAP)
+    return rows
+
+
+def throughput(*, authority: Authority, minutes: int = 15) -> StoreVerb[list[Rate]]:
+    """Finished jobs per queue and minute over the last `minutes`; minutes without any are left out."""
+    rows: list[Rate] = yield _THROUGHPUT.call(owner=owner_of(authority), minutes=minutes)
+    return rows
+
+
+def workers(*, authority: Authority) -> StoreVerb[list[WorkerRow]]:
+    """Workers that live, or ended within the last hour; the most recently seen first. System only."""
+    require_system(authority, "workers")
+    rows: list[WorkerRow] = yield _WORKERS.call()
+    return rows
+
+
+def jobs(
+    *,
+    authority: Authority,
+    state: State,
+    queue: str | None = None,
+    before_id: int | None = None,
+    after_id: int | None = None,
+    limit: int = PAGE,
+) -> StoreVerb[list[JobRow]]:
+    """Jobs in a state, newest id first, at most `limit`.
+
+    Keyset pages: `before_id` gives the jobs with smaller ids; `after_id` those with greater ids, nearest
+    first kept, but listed newest first all the same.
+    """
+    rows: list[JobRow] = yield _JOBS.call(
+        owner=owner_of(authority),
+        state=str(state),
+        queue=queue,
+        before_id=before_id if before_id is not None else 2**63 - 1,
+        after_id=after_id if after_id is not None else -(2**63),
+        ascending=after_id is not None,
+        limit=limit,
+    )
+    return sorted(rows, key=lambda row: -row.id)
+
+
+def job(*, authority: Authority, job_id: int) -> StoreVerb[JobDetail | None]:
+    """One job, live or finished; None where there is none that the authority may see."""
+    rows: list[JobDetail] = yield _JOB.call(owner=owner_of(authority), id=job_id)
+    return rows[0] if rows else None
+
+
+def attempts(*, authority: Authority, job_id: int) -> StoreVerb[list[AttemptRow]]:
+    """The attempts of a job that did not succeed, oldest first; none where the job is not visible."""
+    rows: list[AttemptRow] = yield _ATTEMPTS.call(owner=owner_of(authority), id=job_id)
+    return rows
+
+
+def events(*, authority: Authority, job_id: int) -> StoreVerb[list[EventRow]]:
+    """The stored events of a job in order; none where the job is not visible."""
+    rows: list[EventRow] = yield _EVENTS.call(owner=owner_of(authority), id=job_id)
+    return rows

@@ -1,0 +1,157 @@
+"""A verb is written once: statements without I/O, and two short executors that run them.
+
+A *verb* is a generator. It yields a `Call` (a statement with its parameters) and is sent the rows, or
+yields `Atomic(verb)` and is sent the result of that verb, run in a transaction. What it returns is its
+answer. An error of the database is thrown into the verb at the `yield`, so that a verb can answer it.
+
+>>> def count() -> Verb[int]:
+...     [row] = yield COUNT.call(queue="default")
+...     return row.n
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import psycopg
+from psycopg.rows import args_row
+
+from shiftboss.queue.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+R = TypeVar("R")
+Row = TypeVar("Row")
+
+_SQL = files("shiftboss.queue.store").joinpath("sql")
+
+
+@cache
+def sql_text(name: str) -> str:
+    """The text of `sql/NAME.sql`, with each line `-- part: X` replaced by `sql/parts/X.sql`."""
+    lines = []
+    for line in _SQL.joinpath(f"{name}.sql").read_text(encoding="utf-8").splitlines():
+        head, found, part = line.partition("-- part: ")
+        if found and not head.strip():
+            lines.append(_SQL.joinpath("parts", f"{part.strip()}.sql").read_text(encoding="utf-8").rstrip())
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[Row]):
+    """One SQL file and the type of its rows (called with the columns in order)."""
+
+    name: str
+    row: "Callable[..., Row]"
+
+    @property
+    def sql(self) -> str:
+        """The statement's text, with named parameters in psycopg's style."""
+        return sql_text(self.name)
+
+    def call(self, **params: Any) -> "Call[Row]":
+        """The statement with its parameters, ready to be yielded."""
+        return Call(self, params)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row]):
+    """A statement and its parameters."""
+
+    statement: Statement[Row]
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic(Generic[R]):
+    """A verb to be run inside one transaction (a savepoint where one is open already)."""
+
+    verb: "Verb[R]"
+
+
+Verb = Generator[Call[Any] | Atomic[Any], Any, R]
+
+
+def run(verb: Verb[R], *, using: str | None = None) -> R:
+    """Drive a verb on Django's own connection, inside whatever transaction is open there.
+
+    `using` is a database alias; the configured one by default. Database errors come as psycopg's.
+    """
+    from django.db import connections
+
+    from shiftboss import conf
+
+    connection = connections[using or conf.get().database]
+
+    def answer(wish: Call[Any] | Atomic[Any]) -> Any:
+        from django.db import transaction
+
+        if isinstance(wish, Atomic):
+            with transaction.atomic(using=connection.alias):
+                return _drive(wish.verb, answer)
+        with connection.cursor() as cursor:
+            # The raw error, not Django's wrapper: verbs match on psycopg's classes.
+            try:
+                cursor.execute(wish.statement.sql, wish.params)
+                rows = cursor.fetchall() if cursor.description else []
+            except Exception as error:
+                if isinstance(error.__cause__, psycopg.Error):
+                    raise error.__cause__ from error
+                raise
+        return [wish.statement.row(*row) for row in rows]
+
+    return _drive(verb, answer)
+
+
+def _drive(verb: Verb[R], answer: "Callable[[Call[Any] | Atomic[Any]], Any]") -> R:
+    try:
+        wish = next(verb)
+        while True:
+            try:
+                reply = answer(wish)
+            except psycopg.Error as error:
+                wish = verb.throw(error)
+            else:
+                wish = verb.send(reply)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+
+
+async def arun(verb: Verb[R], connection: psycopg.AsyncConnection[Any]) -> R:
+    """Drive a verb on a psycopg async connection in autocommit mode.
+
+    Raises StoreUnavailable where the connection is or gets broken.
+    """
+    try:
+        wish = next(verb)
+        while True:
+            try:
+                reply = await _answer(wish, connection)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if connection.closed or connection.broken:
+                    raise StoreUnavailable(str(error).strip()) from error
+                wish = verb.throw(error)
+            except psycopg.Error as error:
+                wish = verb.throw(error)
+            else:
+                wish = verb.send(reply)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        verb.close()
+
+
+async def _answer(wish: Call[Any] | Atomic[Any], connection: psycopg.AsyncConnection[Any]) -> Any:
+    if isinstance(wish, Atomic):
+        async with connection.transaction():
+            return await arun(wish.verb, connection)
+    async with connection.cursor(row_factory=args_row(wish.statement.row)) as cursor:
+        await cursor.execute(wish.statement.sql, wish.params)
+        return await cursor.fetchall() if cursor.description else []
