@@ -1,0 +1,1 @@
+"""The programs of one host: the embedded database, supervisord's configuration, and the talk with it."""
