@@ -1,0 +1,1 @@
+"""An example project: a catalogue of real source code, made by jobs."""

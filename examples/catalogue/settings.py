@@ -1,0 +1,15 @@
+"""The bundled project with the catalogue in it. Needs `examples/` on the import path."""
+
+import sysconfig
+from pathlib import Path
+
+from shiftboss.site.settings import *  # noqa: F403
+from shiftboss.site.settings import INSTALLED_APPS, SHIFTBOSS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "catalogue"]
+SHIFTBOSS = {**SHIFTBOSS, "POOLS": {"default": {"workers": 2, "processes": 1, "threads": 4}}}
+
+# What `catalogue_scan` walks: the standard library of this Python, and files that are broken on purpose,
+# because some Pythons come without their tests and so without any broken file.
+CATALOGUE_FOLDERS = [sysconfig.get_paths()["stdlib"], str(Path(__file__).parent / "specimens")]
+CATALOGUE_OVERVIEW_SECONDS = 120
