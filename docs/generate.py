@@ -1,0 +1,140 @@
+"""Prints `docs/states.md` and `docs/settings.md` from the code: `python docs/generate.py` (or `make docs`).
+
+A test fails where a file and the code say different things.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from shiftboss.conf import Config, Pool
+from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
+
+STATES_HEAD = """\
+# The states of a job
+
+Printed from `TRANSITIONS` in `shiftboss/queue/states.py` by `docs/generate.py`; do not edit.
+
+A pair of state and verb that is not in the table is refused. *At limit* is the state instead of *to* when
+the job has used up its failures or losses; *if cancelled* is the state instead of both when somebody
+has asked for the running job's end. Verbs without a tick are part of the state machine but not of this
+version: nothing carries them out yet.
+"""
+
+SETTINGS_HEAD = """\
+# Settings
+
+Printed from `shiftboss/conf.py` by `docs/generate.py`; do not edit.
+
+All settings are keys of one dictionary, `SHIFTBOSS`, in Django's settings. Each is optional. An unknown key
+or a value that cannot work is an error of `manage.py check` (`shiftboss.E001`); the text names the key and
+the fix. Durations are in seconds, sizes in bytes. `LEASE_SECONDS` must be at least three times
+`HEARTBEAT_SECONDS`.
+
+```python
+SHIFTBOSS = {
+    "LEASE_SECONDS": 60,
+    "POOLS": {
+        "default": {"queues": ["default", "mail"], "threads": 16},
+        "reports": {"queues": ["reports"], "workers": 2, "processes": 2, "threads": 1},
+    },
+}
+```
+"""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def is_built(verb: Verb) -> bool:
+    """Whether the record has a statement for the verb."""
+    return files("shiftboss.queue.store").joinpath("sql", f"{verb}.sql").is_file()
+
+
+def states() -> str:
+    """The text of `docs/states.md`."""
+    rows = [
+        (
+            f"`{before}`" if before else "–",
+            f"{verb}{' ✓' if is_built(verb) else ''}",
+            f"`{rule.to}`",
+            f"`{rule.at_limit}`" if rule.at_limit else "",
+            f"`{rule.if_cancel_requested}`" if rule.if_cancel_requested else "",
+            ", ".join(sorted(rule.by)),
+        )
+        for (before, verb), rule in TRANSITIONS.items()
+    ]
+    groups = [
+        ("Waiting", _in_order(WAITING)),
+        ("Working", "`running`"),
+        ("Held back until an operator decides", "`quarantined`"),
+        ("Final", _in_order(FINAL)),
+    ]
+    return "\n".join(
+        [
+            STATES_HEAD,
+            *(f"- {name}: {members}" for name, members in groups),
+            "",
+            "A new job whose time has not come yet is `scheduled` instead of `available`.",
+            "",
+            table(("from", "verb", "to", "at limit", "if cancelled", "by"), rows),
+            "",
+            "A quarantined job names its reason: "
+            + ", ".join(f"`{reason}`" for reason in QuarantineReason)
+            + ".",
+            "",
+        ]
+    )
+
+
+def _in_order(some: frozenset[State]) -> str:
+    return ", ".join(f"`{state}`" for state in State if state in some)
+
+
+def settings() -> str:
+    """The text of `docs/settings.md`."""
+    return "\n".join(
+        [
+            SETTINGS_HEAD,
+            table(("key", "default", "meaning"), _settings_of(Config, key=str.upper)),
+            "",
+            "## Keys of a pool",
+            "",
+            table(("key", "default", "meaning"), _settings_of(Pool, key=str)),
+            "",
+        ]
+    )
+
+
+def _settings_of(kind: type[Config] | type[Pool], key: Callable[[str], str]) -> list[tuple[str, str, str]]:
+    return [
+        (f"`{key(field.name)}`", _default(field), field.metadata["help"])
+        for field in fields(kind)
+        if "help" in field.metadata
+    ]
+
+
+def _default(field: Field[Any]) -> str:
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    match value:
+        case Mapping():
+            return "`{" + ", ".join(f'"{name}": {{}}' for name in value) + "}`"
+        case tuple():
+            return "`[" + ", ".join(f'"{item}"' for item in value) + "]`"
+        case str():
+            return f'`"{value}"`'
+        case float():
+            return f"`{value:g}`"
+    return f"`{value}`"
+
+
+PAGES = {"states.md": states, "settings.md": settings}
+
+if __name__ == "__main__":
+    for name, text in PAGES.items():
+        Path(__file__).with_name(name).write_text(text(), encoding="utf-8")
