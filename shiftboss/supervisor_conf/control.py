@@ -1,0 +1,50 @@
+"""Speaking with supervisord over its socket: a short call for each of the few methods that we use."""
+
+import http.client
+import xmlrpc.client
+from pathlib import Path
+from typing import Any
+
+from supervisor.xmlrpc import SupervisorTransport
+
+from shiftboss.queue.errors import ShiftbossError
+
+ALLOWED = frozenset({"getState", "getAllProcessInfo", "startProcess", "stopProcess", "tailProcessStdoutLog"})
+"""The methods of `supervisor.*` that may be called. None takes a command line or a file's path."""
+
+
+class SupervisorUnreachable(ShiftbossError):
+    """Nobody answers on supervisord's socket."""
+
+
+class SupervisorRefused(ShiftbossError):
+    """supervisord answered with a fault, such as an unknown program."""
+
+
+def call(socket: Path, method: str, *arguments: str | int | bool) -> Any:
+    """The answer of supervisord to one method of `ALLOWED`.
+
+    Raises ValueError for any other method, SupervisorUnreachable, SupervisorRefused. Every call makes its own
+    connection: a proxy whose connection failed once stays dead.
+    """
+    if method not in ALLOWED:
+        raise ValueError(f"{method!r} is not among the methods that may be called: {sorted(ALLOWED)}")
+    transport = SupervisorTransport(None, None, serverurl=f"unix://{socket}")
+    proxy = xmlrpc.client.ServerProxy("http://localhost", transport=transport)
+    try:
+        return getattr(proxy.supervisor, method)(*arguments)
+    except xmlrpc.client.Fault as fault:
+        raise SupervisorRefused(f"{method}: {fault.faultString}") from None
+    except (OSError, http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
+        raise SupervisorUnreachable(f"supervisord does not answer on {socket}: {error}") from None
+    finally:
+        transport.close()
+
+
+def is_running(socket: Path) -> bool:
+    """Whether supervisord answers, also while it is stopping its programs."""
+    try:
+        call(socket, "getState")
+    except SupervisorUnreachable:
+        return False
+    return True

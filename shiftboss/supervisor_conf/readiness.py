@@ -1,0 +1,60 @@
+"""Whether the database can carry the record: reachable, PostgreSQL, new enough, migrated.
+
+Each check raises an error of `queue.errors` whose text names the fix.
+"""
+
+import django.db
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from shiftboss import conf
+from shiftboss.queue.errors import SchemaTooOld, StoreUnavailable, UnsupportedDatabase
+
+OLDEST = 15
+"""The oldest major version of PostgreSQL that the record's statements run on."""
+
+
+def check_server() -> None:
+    """Raise UnsupportedDatabase or StoreUnavailable unless PostgreSQL 15 or newer answers."""
+    connection = connections[conf.get().database]
+    if connection.vendor != "postgresql":
+        raise UnsupportedDatabase(
+            f"the database {connection.alias!r} of the settings is {connection.vendor}: Shiftboss needs "
+            f"PostgreSQL {OLDEST} or newer; set DATABASE_URL or SHIFTBOSS['DATABASE']"
+        )
+    try:
+        connection.ensure_connection()
+    except django.db.NotSupportedError as error:
+        raise UnsupportedDatabase(f"the database is too old: {error}") from None
+    except (django.db.Error, django.db.InterfaceError) as error:
+        raise StoreUnavailable(
+            f"the database {_name(connection.settings_dict)} cannot be reached: {_one_line(error)}. "
+            "Start it (`shiftboss up` starts the embedded one), or correct DATABASE_URL"
+        ) from None
+    if (found := connection.pg_version // 10000) < OLDEST:  # type: ignore[attr-defined]
+        raise UnsupportedDatabase(f"the database is PostgreSQL {found}: Shiftboss needs {OLDEST} or newer")
+
+
+def check_migrations() -> None:
+    """Raise SchemaTooOld unless every migration of the installed code is applied."""
+    executor = MigrationExecutor(connections[conf.get().database])
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in plan[:3])
+        more = f" and {len(plan) - 3} more" if len(plan) > 3 else ""
+        raise SchemaTooOld(f"the database lacks the migrations {names}{more}: run `python -m django migrate`")
+
+
+def check() -> None:
+    """Raise unless the database can be worked with now."""
+    check_server()
+    check_migrations()
+
+
+def _name(settings: dict[str, object]) -> str:
+    where = settings["HOST"] or "the default socket"
+    return f"{settings['NAME']!r} at {where}" + (f":{settings['PORT']}" if settings["PORT"] else "")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
