@@ -14,7 +14,7 @@ class SourceFile(models.Model):
     package = models.TextField(help_text="the path's own folder, '.' at the top")
     size = models.BigIntegerField(null=True)
     mtime_ns = models.BigIntegerField(null=True)
-    sha256 = models.TextField(null=True)  # noqa: DJ001  null is "not yet", which sums leave out
+    sha256 = models.TextField(null=True)
     bytes = models.BigIntegerField(null=True)
     lines = models.IntegerField(null=True)
     tokens = models.IntegerField(null=True)

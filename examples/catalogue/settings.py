@@ -9,7 +9,7 @@ from shiftboss.site.settings import INSTALLED_APPS, SHIFTBOSS
 INSTALLED_APPS = [*INSTALLED_APPS, "catalogue"]
 SHIFTBOSS = {**SHIFTBOSS, "POOLS": {"default": {"workers": 2, "processes": 1, "threads": 4}}}
 
-# What `catalogue_scan` walks: the standard library of this Python, and files that are broken on purpose,
-# because some Pythons come without their tests and so without any broken file.
-CATALOGUE_FOLDERS = [sysconfig.get_paths()["stdlib"], str(Path(__file__).parent / "specimens")]
+# What `catalogue_scan` walks: files that are broken on purpose, because some Pythons come without their tests and
+# so without any broken file, and the standard library of this Python.
+CATALOGUE_FOLDERS = [str(Path(__file__).parent / "specimens"), sysconfig.get_paths()["stdlib"]]
 CATALOGUE_OVERVIEW_SECONDS = 120

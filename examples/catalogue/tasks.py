@@ -80,9 +80,7 @@ def changed_packages() -> list[tuple[str, str]]:
     """The packages whose files no longer add up to what was written down."""
     written = set(_sums_by_package(Package.objects.all(), {}))
     added_up = _sums_by_package(SourceFile.objects.values("folder", "package"), SUMS)
-    return [
-        (folder, package) for folder, package, *sums in added_up if (folder, package, *sums) not in written
-    ]
+    return [(folder, package) for folder, package, *sums in added_up if (folder, package, *sums) not in written]
 
 
 def _sums_by_package(rows: QuerySet[Any], sums: dict[str, Any]) -> QuerySet[Any]:

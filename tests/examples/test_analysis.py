@@ -4,8 +4,9 @@ import ast
 import tokenize
 from pathlib import Path
 
-import catalogue
 import pytest
+
+import catalogue
 from catalogue.analysis import Counts, count, decode
 from catalogue.folders import source_files
 

@@ -14,9 +14,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("files", models.IntegerField(default=0)),
                 ("hashed", models.IntegerField(default=0)),
@@ -40,9 +38,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("files", models.IntegerField(default=0)),
                 ("hashed", models.IntegerField(default=0)),
@@ -68,9 +64,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("folder", models.TextField()),
                 ("path", models.TextField(help_text="relative to the folder, with forward slashes")),
@@ -88,9 +82,7 @@ class Migration(migrations.Migration):
             options={
                 "db_table": "catalogue_file",
                 "indexes": [models.Index(fields=["folder", "package"], name="catalogue_file_package")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("folder", "path"), name="catalogue_file_path")
-                ],
+                "constraints": [models.UniqueConstraint(fields=("folder", "path"), name="catalogue_file_path")],
             },
         ),
     ]

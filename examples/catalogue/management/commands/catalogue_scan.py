@@ -54,7 +54,5 @@ def _readable(given: str) -> Path:
     try:
         str(folder).encode()
     except UnicodeEncodeError:
-        raise CommandError(
-            f"{given!r} is not UTF-8, which PostgreSQL cannot hold; rename the folder"
-        ) from None
+        raise CommandError(f"{given!r} is not UTF-8, which PostgreSQL cannot hold; rename the folder") from None
     return folder
