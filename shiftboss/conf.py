@@ -70,9 +70,7 @@ MAX_QUEUE_LENGTH = 100
 def check_queue(name: Any) -> str:
     """The queue name itself; ConfigError when it cannot be one."""
     if not isinstance(name, str) or not name or len(name) > MAX_QUEUE_LENGTH or not name.isprintable():
-        raise ConfigError(
-            f"a queue name is 1 to {MAX_QUEUE_LENGTH} printable characters, not {str(name)[:120]!r}"
-        )
+        raise ConfigError(f"a queue name is 1 to {MAX_QUEUE_LENGTH} printable characters, not {str(name)[:120]!r}")
     return name
 
 

@@ -4,6 +4,7 @@ Written in SQL because Django's schema editor knows neither partitions nor parti
 storage settings. The models in `queue/models.py` are windows on these tables.
 """
 
+import django.contrib.postgres.fields
 from django.db import migrations, models
 
 # What a job is, in both tables. What later capabilities need is there and empty.
@@ -162,24 +163,264 @@ create table shiftboss_worker (
     stopped_at timestamptz
 ) with (fillfactor = 50);
 
+-- One day's partition: a plain table with a CHECK, attached under a short lock timeout; all or nothing.
+-- Without the CHECK, attaching would scan the table under a lock. Raises lock_not_available after 200 ms.
+create function shiftboss_make_partition(parent text, day date) returns boolean
+language plpgsql set lock_timeout = '200ms' set timezone = 'UTC' as $$
+declare
+    child constant text := parent || '_' || to_char(day, 'YYYYMMDD');
+    bound constant text := case parent
+        when 'shiftboss_finished' then 'finished_at' when 'shiftboss_attempt' then 'ended_at' else 'at' end;
+begin
+    if to_regclass(child) is not null then
+        return false;
+    end if;
+    execute format('create table %I (like %I including all)', child, parent);
+    execute format(
+        'alter table %I add constraint %I check (%I >= %L and %I < %L)',
+        child, child || '_day', bound, day::timestamptz, bound, (day + 1)::timestamptz);
+    execute format(
+        'alter table %I attach partition %I for values from (%L) to (%L)',
+        parent, child, day::timestamptz, (day + 1)::timestamptz);
+    execute format('alter table %I drop constraint %I', child, child || '_day');
+    return true;
+end $$;
+
 -- The first partitions, from yesterday on; the maintainer makes the later ones ahead of time.
 do $$
 declare
     parent text;
-    day date;
 begin
-    set local timezone = 'UTC';
     foreach parent in array array['shiftboss_finished', 'shiftboss_attempt', 'shiftboss_event'] loop
         for ahead in -1 .. 14 loop
-            day := current_date + ahead;
-            execute format(
-                'create table %I partition of %I for values from (%L) to (%L)',
-                parent || '_' || to_char(day, 'YYYYMMDD'), parent, day::timestamptz, (day + 1)::timestamptz);
+            perform shiftboss_make_partition(parent, (now() at time zone 'UTC')::date + ahead);
         end loop;
     end loop;
 end $$;
 """
 
 DROP = """
+drop function shiftboss_make_partition;
 drop table shiftboss_worker, shiftboss_event, shiftboss_attempt, shiftboss_finished, shiftboss_job;
 """
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.RunSQL(
+            SCHEMA,
+            DROP,
+            state_operations=[
+                migrations.CreateModel(
+                    name="Attempt",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "job_id",
+                                "fence",
+                                "ended_at",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("job_id", models.BigIntegerField()),
+                        ("fence", models.BigIntegerField()),
+                        ("queue", models.TextField()),
+                        ("task", models.TextField()),
+                        ("worker_id", models.BigIntegerField(null=True)),
+                        ("outcome", models.TextField()),
+                        ("started_at", models.DateTimeField(null=True)),
+                        ("ended_at", models.DateTimeField()),
+                        ("run_ms", models.IntegerField(null=True)),
+                        ("error_code", models.TextField(null=True)),
+                        ("error_type", models.TextField(null=True)),
+                        ("error_message", models.TextField(null=True)),
+                        ("error_fingerprint", models.TextField(null=True)),
+                        ("traceback", models.TextField(null=True)),
+                        ("evidence", models.JSONField()),
+                    ],
+                    options={
+                        "db_table": "shiftboss_attempt",
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Event",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "job_id",
+                                "seq",
+                                "at",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("job_id", models.BigIntegerField()),
+                        ("seq", models.IntegerField()),
+                        ("at", models.DateTimeField()),
+                        ("kind", models.TextField()),
+                        ("worker_id", models.BigIntegerField(null=True)),
+                        ("fence", models.BigIntegerField(null=True)),
+                        ("data", models.JSONField()),
+                    ],
+                    options={
+                        "db_table": "shiftboss_event",
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Finished",
+                    fields=[
+                        ("queue", models.TextField()),
+                        ("task", models.TextField()),
+                        ("args", models.JSONField()),
+                        ("state", models.TextField()),
+                        ("priority", models.SmallIntegerField()),
+                        ("due_at", models.DateTimeField()),
+                        ("deadline", models.DateTimeField(null=True)),
+                        ("enqueued_at", models.DateTimeField()),
+                        ("owner", models.TextField(null=True)),
+                        ("tenant", models.TextField(null=True)),
+                        ("key", models.TextField(null=True)),
+                        (
+                            "watchers",
+                            django.contrib.postgres.fields.ArrayField(base_field=models.TextField()),
+                        ),
+                        ("tags", django.contrib.postgres.fields.ArrayField(base_field=models.TextField())),
+                        (
+                            "limit_keys",
+                            django.contrib.postgres.fields.ArrayField(base_field=models.TextField()),
+                        ),
+                        ("meta", models.JSONField()),
+                        ("trace", models.TextField(null=True)),
+                        ("batch_id", models.BigIntegerField(null=True)),
+                        ("rerun_of", models.BigIntegerField(null=True)),
+                        ("revision_id", models.BigIntegerField(null=True)),
+                        ("code_version", models.TextField(null=True)),
+                        ("failures", models.IntegerField()),
+                        ("losses", models.IntegerField()),
+                        ("failure_limit", models.IntegerField()),
+                        ("loss_limit", models.IntegerField()),
+                        ("suspect", models.BooleanField()),
+                        ("worker_id", models.BigIntegerField(null=True)),
+                        ("fence", models.BigIntegerField()),
+                        ("lease_expires_at", models.DateTimeField(null=True)),
+                        ("started_at", models.DateTimeField(null=True)),
+                        ("cancel_cause", models.TextField(null=True)),
+                        ("cancel_requested_at", models.DateTimeField(null=True)),
+                        ("quarantine_reason", models.TextField(null=True)),
+                        ("quarantined_at", models.DateTimeField(null=True)),
+                        ("progress", models.JSONField(null=True)),
+                        ("event_seq", models.IntegerField()),
+                        ("error_code", models.TextField(null=True)),
+                        ("error_type", models.TextField(null=True)),
+                        ("error_message", models.TextField(null=True)),
+                        ("error_fingerprint", models.TextField(null=True)),
+                        ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                        ("result", models.JSONField(null=True)),
+                        ("run_ms", models.IntegerField(null=True)),
+                        ("finished_at", models.DateTimeField()),
+                    ],
+                    options={
+                        "db_table": "shiftboss_finished",
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Job",
+                    fields=[
+                        ("queue", models.TextField()),
+                        ("task", models.TextField()),
+                        ("args", models.JSONField()),
+                        ("state", models.TextField()),
+                        ("priority", models.SmallIntegerField()),
+                        ("due_at", models.DateTimeField()),
+                        ("deadline", models.DateTimeField(null=True)),
+                        ("enqueued_at", models.DateTimeField()),
+                        ("owner", models.TextField(null=True)),
+                        ("tenant", models.TextField(null=True)),
+                        ("key", models.TextField(null=True)),
+                        (
+                            "watchers",
+                            django.contrib.postgres.fields.ArrayField(base_field=models.TextField()),
+                        ),
+                        ("tags", django.contrib.postgres.fields.ArrayField(base_field=models.TextField())),
+                        (
+                            "limit_keys",
+                            django.contrib.postgres.fields.ArrayField(base_field=models.TextField()),
+                        ),
+                        ("meta", models.JSONField()),
+                        ("trace", models.TextField(null=True)),
+                        ("batch_id", models.BigIntegerField(null=True)),
+                        ("rerun_of", models.BigIntegerField(null=True)),
+                        ("revision_id", models.BigIntegerField(null=True)),
+                        ("code_version", models.TextField(null=True)),
+                        ("failures", models.IntegerField()),
+                        ("losses", models.IntegerField()),
+                        ("failure_limit", models.IntegerField()),
+                        ("loss_limit", models.IntegerField()),
+                        ("suspect", models.BooleanField()),
+                        ("worker_id", models.BigIntegerField(null=True)),
+                        ("fence", models.BigIntegerField()),
+                        ("lease_expires_at", models.DateTimeField(null=True)),
+                        ("started_at", models.DateTimeField(null=True)),
+                        ("cancel_cause", models.TextField(null=True)),
+                        ("cancel_requested_at", models.DateTimeField(null=True)),
+                        ("quarantine_reason", models.TextField(null=True)),
+                        ("quarantined_at", models.DateTimeField(null=True)),
+                        ("progress", models.JSONField(null=True)),
+                        ("event_seq", models.IntegerField()),
+                        ("error_code", models.TextField(null=True)),
+                        ("error_type", models.TextField(null=True)),
+                        ("error_message", models.TextField(null=True)),
+                        ("error_fingerprint", models.TextField(null=True)),
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                    ],
+                    options={
+                        "db_table": "shiftboss_job",
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Worker",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("pool", models.TextField()),
+                        ("host", models.TextField()),
+                        ("pid", models.IntegerField()),
+                        ("code_version", models.TextField(null=True)),
+                        ("state", models.TextField()),
+                        ("queues", django.contrib.postgres.fields.ArrayField(base_field=models.TextField())),
+                        ("tasks", django.contrib.postgres.fields.ArrayField(base_field=models.TextField())),
+                        ("processes", models.IntegerField()),
+                        ("threads", models.IntegerField()),
+                        ("in_use", models.IntegerField()),
+                        ("idle", models.BooleanField()),
+                        ("lease_seconds", models.FloatField()),
+                        ("heartbeat_seconds", models.FloatField()),
+                        ("lag_ms", models.IntegerField()),
+                        ("worst_lag_ms", models.IntegerField()),
+                        ("losses", models.IntegerField()),
+                        ("started_at", models.DateTimeField()),
+                        ("heartbeat_at", models.DateTimeField()),
+                        ("stopped_at", models.DateTimeField(null=True)),
+                    ],
+                    options={
+                        "db_table": "shiftboss_worker",
+                        "abstract": False,
+                    },
+                ),
+            ],
+        )
+    ]

@@ -17,7 +17,7 @@ class InvalidJob(ShiftbossError, ValueError):
     """The job cannot be stored as it was asked for; the text names the field and the fix."""
 
 
-class NotStorable(InvalidJob):
+class NotStorable(InvalidJob, TypeError):
     """A value cannot be held by JSON or by PostgreSQL's jsonb, or is over the configured size."""
 
 

@@ -135,9 +135,7 @@ TRANSITIONS: dict[tuple[State | None, Verb], Rule] = {
     },
     (State.QUARANTINED, Verb.CANCEL): Rule(to=State.CANCELLED, by=_OPERATOR),
     (State.QUARANTINED, Verb.REINSTATE): Rule(to=State.AVAILABLE, by=_OPERATOR),
-    (State.QUARANTINED, Verb.DISCARD): Rule(
-        to=State.DISCARDED, by=frozenset({Actor.OPERATOR, Actor.MAINTAINER})
-    ),
+    (State.QUARANTINED, Verb.DISCARD): Rule(to=State.DISCARDED, by=frozenset({Actor.OPERATOR, Actor.MAINTAINER})),
 }
 
 

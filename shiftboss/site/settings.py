@@ -97,5 +97,11 @@ SESSION_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 
-TASKS = {"default": {"BACKEND": "shiftboss.queue.backend.ShiftbossBackend", "QUEUES": [], "OPTIONS": {"authority": System()}}}
+TASKS = {
+    "default": {
+        "BACKEND": "shiftboss.queue.backend.ShiftbossBackend",
+        "QUEUES": [],
+        "OPTIONS": {"authority": System()},
+    }
+}
 SHIFTBOSS: dict[str, object] = {}

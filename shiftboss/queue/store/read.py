@@ -1,11 +1,11 @@
 """What the record says: reads for people, pages, the command line and the Tasks API. They change nothing.
 
-`Owner` sees its own jobs and those that it watches; `System` sees all.
+`Owner` sees its own jobs and those that it watches; `System` sees all. JSON (`args`, `result`, `meta`,
+`evidence`, `data`) comes as the text that is stored, so that no digit of a number is lost on the way.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from shiftboss.queue.authority import Authority, owner_of, require_system
 from shiftboss.queue.states import State, Verb, legal_verbs
@@ -117,7 +117,7 @@ class JobDetail:
     tenant: str | None
     key: str | None
     tags: list[str]
-    meta: dict[str, Any]
+    meta: str
     args: str
     result: str | None
     failures: int
@@ -160,7 +160,7 @@ class AttemptRow:
     error_message: str | None
     error_fingerprint: str | None
     traceback: str | None
-    evidence: dict[str, Any]
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +173,14 @@ class EventRow:
     kind: str
     worker_id: int | None
     fence: int | None
-    data: dict[str, Any]
+    data: str
 
 
 _COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
 _THROUGHPUT = Statement("throughput", Rate)
 _WORKERS = Statement("workers", WorkerRow)
 _JOBS = Statement("jobs", lambda id, queue, task, state, *rest: JobRow(id, queue, task, State(state), *rest))
+_JOBS_AFTER = Statement("jobs_after", _JOBS.row)
 _JOB = Statement("job", lambda id, queue, task, state, *rest: JobDetail(id, queue, task, State(state), *rest))
 _ATTEMPTS = Statement("attempts", AttemptRow)
 _EVENTS = Statement("events", EventRow)
@@ -215,19 +216,13 @@ def jobs(
 ) -> StoreVerb[list[JobRow]]:
     """Jobs in a state, newest id first, at most `limit`.
 
-    Keyset pages: `before_id` gives the jobs with smaller ids; `after_id` those with greater ids, nearest
-    first kept, but listed newest first all the same.
+    Keyset pages: `before_id` gives the next older jobs, `after_id` the next newer ones.
     """
-    rows: list[JobRow] = yield _JOBS.call(
-        owner=owner_of(authority),
-        state=str(state),
-        queue=queue,
-        before_id=before_id if before_id is not None else 2**63 - 1,
-        after_id=after_id if after_id is not None else -(2**63),
-        ascending=after_id is not None,
-        limit=limit,
+    statement, beyond = (_JOBS, before_id) if after_id is None else (_JOBS_AFTER, after_id)
+    rows: list[JobRow] = yield statement.call(
+        owner=owner_of(authority), state=str(state), queue=queue, beyond=beyond, limit=limit
     )
-    return sorted(rows, key=lambda row: -row.id)
+    return sorted(rows, key=lambda row: -row.id)[:limit]
 
 
 def job(*, authority: Authority, job_id: int) -> StoreVerb[JobDetail | None]:

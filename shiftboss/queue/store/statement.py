@@ -80,32 +80,36 @@ Verb = Generator[Call[Any] | Atomic[Any], Any, R]
 def run(verb: Verb[R], *, using: str | None = None) -> R:
     """Drive a verb on Django's own connection, inside whatever transaction is open there.
 
-    `using` is a database alias; the configured one by default. Database errors come as psycopg's.
+    `using` is a database alias; the configured one by default. Errors of the database that the verb does not
+    answer are raised as Django's (django.db.OperationalError and so on).
     """
-    from django.db import connections
+    from django.db import connections, transaction
 
     from shiftboss import conf
 
     connection = connections[using or conf.get().database]
+    wrapped: dict[psycopg.Error, Exception] = {}
 
     def answer(wish: Call[Any] | Atomic[Any]) -> Any:
-        from django.db import transaction
-
         if isinstance(wish, Atomic):
             with transaction.atomic(using=connection.alias):
                 return _drive(wish.verb, answer)
-        with connection.cursor() as cursor:
-            # The raw error, not Django's wrapper: verbs match on psycopg's classes.
-            try:
+        try:
+            with connection.cursor() as cursor:
                 cursor.execute(wish.statement.sql, wish.params)
                 rows = cursor.fetchall() if cursor.description else []
-            except Exception as error:
-                if isinstance(error.__cause__, psycopg.Error):
-                    raise error.__cause__ from error
+        except Exception as error:
+            # Verbs know psycopg's errors, not Django's wrappers of them.
+            if not isinstance(error.__cause__, psycopg.Error):
                 raise
+            wrapped[error.__cause__] = error
+            raise error.__cause__ from None
         return [wish.statement.row(*row) for row in rows]
 
-    return _drive(verb, answer)
+    try:
+        return _drive(verb, answer)
+    except psycopg.Error as error:
+        raise wrapped.get(error, error) from error
 
 
 def _drive(verb: Verb[R], answer: "Callable[[Call[Any] | Atomic[Any]], Any]") -> R:

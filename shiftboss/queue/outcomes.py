@@ -1,0 +1,67 @@
+"""How a leased run ended, as values. A worker reports them; the store turns them into states."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shiftboss.queue.states import QuarantineReason
+
+
+class Lease(NamedTuple):
+    """The time-limited right to write for a job: its id and the fence of the claim."""
+
+    job_id: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The handler returned. `result` is JSON text or None; `run_ms` is the handler's time."""
+
+    result: str | None
+    run_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised. `code` is stable; `backoff_seconds` is what a retry would wait, already capped."""
+
+    code: str
+    type: str
+    message: str
+    fingerprint: str
+    traceback: str
+    backoff_seconds: float
+    run_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Given back unharmed; `code` says why: shutdown, not_started, task_not_here."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """The job cannot run at all."""
+
+    reason: QuarantineReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The executor died with the job in hand.
+
+    `alone`: nothing else had started in it, so the death counts. `suspect`: the job runs alone next time.
+    `evidence` is JSON text with the exit code or signal.
+    """
+
+    alone: bool
+    suspect: bool
+    code: str
+    message: str
+    evidence: str
+
+
+Outcome = Done | Failed | Released | Quarantined | Lost

@@ -1,0 +1,12 @@
+-- claim: as claim.sql, past a low-water mark of one priority, so that the dead index entries below it are
+-- not walked again. Index: shiftboss_job_claim.
+with picked as materialized (
+    select id
+    from shiftboss_job
+    where state = 'available' and queue = %(queue)s and task = any (%(tasks)s)
+        and priority = %(priority)s and (due_at, id) > (%(due_at)s, %(id)s)
+    order by due_at, id
+    limit %(limit)s
+    for update skip locked
+)
+-- part: claimed

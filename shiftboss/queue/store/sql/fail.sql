@@ -1,0 +1,36 @@
+-- fail: a worker's handler raised; retryable after its backoff, or quarantined at the failure limit.
+-- Guard: id, fence, worker, unexpired. Index: primary key.
+with outcome as materialized (
+    select *
+    from unnest(
+        %(ids)s::bigint[], %(fences)s::bigint[], %(backoff_seconds)s::double precision[], %(run_ms)s::integer[],
+        %(codes)s::text[], %(types)s::text[], %(messages)s::text[], %(fingerprints)s::text[],
+        %(tracebacks)s::text[])
+        as o (id, fence, backoff_seconds, run_ms, code, type, message, fingerprint, traceback)
+),
+failed as (
+    update shiftboss_job j
+    set state = case when j.failures + 1 >= j.failure_limit then 'quarantined' else 'retryable' end,
+        failures = j.failures + 1,
+        due_at = clock_timestamp() + make_interval(secs => o.backoff_seconds),
+        quarantine_reason = case when j.failures + 1 >= j.failure_limit then 'failures_exhausted' end,
+        quarantined_at = case when j.failures + 1 >= j.failure_limit then clock_timestamp() end,
+        worker_id = null,
+        lease_expires_at = null,
+        suspect = false,
+        error_code = o.code, error_type = o.type, error_message = o.message, error_fingerprint = o.fingerprint
+    from outcome o
+    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
+        and j.lease_expires_at > clock_timestamp()
+    returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
+        o.fingerprint, o.traceback
+),
+evidence as (
+    insert into shiftboss_attempt (
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, run_ms, error_code, error_type,
+        error_message, error_fingerprint, traceback)
+    select id, fence, queue, task, %(worker_id)s, 'failed', started_at, statement_timestamp(), run_ms, code,
+        type, message, fingerprint, traceback
+    from failed
+)
+select id, state from failed

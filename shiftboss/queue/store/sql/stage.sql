@@ -1,0 +1,22 @@
+-- stage: the maintainer or a keeper makes due jobs available.
+-- Guard: waiting and due; row locks never waited for. Index: shiftboss_job_due.
+with due as materialized (
+    select id
+    from shiftboss_job
+    where state in ('scheduled', 'retryable') and due_at <= clock_timestamp()
+    order by due_at, id
+    limit %(limit)s
+    for no key update skip locked
+),
+staged as (
+    update shiftboss_job j
+    set state = 'available'
+    from due
+    where j.id = due.id
+    returning j.id, j.queue, j.priority
+),
+became_available as (
+    select queue, priority from staged
+),
+-- part: notified
+select id, (select count(*) from notified) from staged

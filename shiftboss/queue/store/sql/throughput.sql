@@ -1,0 +1,10 @@
+-- Jobs that finished within the last minutes, per queue and minute. Index: shiftboss_finished_at (BRIN).
+select queue,
+    floor(extract(epoch from statement_timestamp() - finished_at) / 60)::integer as minutes_ago,
+    count(*) filter (where state = 'completed'),
+    count(*) filter (where state <> 'completed')
+from shiftboss_finished
+where finished_at > statement_timestamp() - make_interval(mins => %(minutes)s)
+    and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+group by 1, 2
+order by 1, 2

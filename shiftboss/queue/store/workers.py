@@ -1,0 +1,92 @@
+"""What workers say of themselves: who they are, that they live, what they do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.store.statement import Statement, Verb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A keeper as it announces itself. Durations in seconds."""
+
+    pool: str
+    host: str
+    pid: int
+    code_version: str | None
+    queues: tuple[str, ...]
+    processes: int
+    threads: int
+    lease_seconds: float
+    heartbeat_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent."""
+
+    state: str
+    in_use: int
+    idle: bool
+    tasks: tuple[str, ...]
+    lag_ms: int
+    losses: int
+
+
+def _first(value: Any, *_: Any) -> Any:
+    return value
+
+
+_REGISTER = Statement("register_worker", _first)
+_HEARTBEAT = Statement("worker_heartbeat", _first)
+_FORGET = Statement("forget_workers", _first)
+_WAITING_TASKS = Statement("waiting_tasks", _first)
+
+
+def register(registration: Registration, *, authority: Authority, tasks: Sequence[str]) -> Verb[int]:
+    """Announce a worker; the answer is its id."""
+    require_system(authority, "register")
+    [worker_id] = yield _REGISTER.call(
+        pool=registration.pool,
+        host=registration.host,
+        pid=registration.pid,
+        code_version=registration.code_version,
+        queues=list(registration.queues),
+        tasks=list(tasks),
+        processes=registration.processes,
+        threads=registration.threads,
+        lease_seconds=registration.lease_seconds,
+        heartbeat_seconds=registration.heartbeat_seconds,
+    )
+    return int(worker_id)
+
+
+def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: int) -> Verb[bool]:
+    """Say that the worker lives and what it does; False where the record no longer knows it."""
+    require_system(authority, "worker heartbeat")
+    rows = yield _HEARTBEAT.call(
+        worker_id=worker_id,
+        state=status.state,
+        in_use=status.in_use,
+        idle=status.idle,
+        tasks=list(status.tasks),
+        lag_ms=status.lag_ms,
+        losses=status.losses,
+    )
+    return bool(rows)
+
+
+def forget_workers(*, authority: Authority) -> Verb[int]:
+    """Drop workers last seen more than a day ago; answers how many."""
+    require_system(authority, "forget workers")
+    rows = yield _FORGET.call()
+    return len(rows)
+
+
+def waiting_tasks(*, authority: Authority, queues: Sequence[str], tasks: Sequence[str]) -> Verb[list[str]]:
+    """Tasks that wait in these queues and are not among `tasks`; a sample of the first ones."""
+    require_system(authority, "waiting tasks")
+    rows: list[str] = yield _WAITING_TASKS.call(queues=list(queues), tasks=list(tasks))
+    return rows
