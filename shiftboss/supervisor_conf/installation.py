@@ -77,9 +77,7 @@ def load(home: Path) -> Installation | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InstallationError(
-            f"{home / NOTE} cannot be read ({error}); `shiftboss up` writes it anew"
-        ) from None
+        raise InstallationError(f"{home / NOTE} cannot be read ({error}); `shiftboss up` writes it anew") from None
 
 
 def secret_key(home: Path) -> str:

