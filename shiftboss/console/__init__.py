@@ -1,0 +1,1 @@
+"""The console: pages on which people see what the record says."""

@@ -1,0 +1,87 @@
+"""Errors that pages answer, in one table: what happened, the status, and what is said."""
+
+from functools import wraps
+
+import django.db
+import psycopg
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from shiftboss.console.filters import BadFilter
+from shiftboss.console.signature import View
+from shiftboss.queue.errors import NoSuchJob, NotAllowed
+
+# The first class that fits is the answer: (error, status, headline, advice).
+ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
+    (
+        NoSuchJob,
+        404,
+        _("There is no such job"),
+        _("It never existed, or its history has been pruned by retention."),
+    ),
+    (
+        BadFilter,
+        400,
+        _("This address cannot be read"),
+        _("A filter in it has a value that does not exist. Start again from the list of jobs."),
+    ),
+    (
+        NotAllowed,
+        403,
+        _("You may not see this page"),
+        _("The console is for staff. Ask an administrator to make your account a staff account."),
+    ),
+    (
+        psycopg.errors.QueryCanceled,
+        503,
+        _("The database did not answer in time"),
+        _("The page was given up. Workers are not affected by this page; try again in a moment."),
+    ),
+    (
+        psycopg.errors.UndefinedTable,
+        503,
+        _("The database has not been migrated"),
+        _("Run the migrations of this project, then reload."),
+    ),
+    (
+        psycopg.OperationalError,
+        503,
+        _("The database cannot be reached"),
+        _("Jobs that run now go on; nothing can be shown until the database answers again."),
+    ),
+    (
+        psycopg.InterfaceError,
+        503,
+        _("The database cannot be reached"),
+        _("Jobs that run now go on; nothing can be shown until the database answers again."),
+    ),
+]
+
+_ANSWERED: tuple[type[Exception], ...] = (*(error for error, *_rest in ANSWERS), django.db.Error)
+
+
+def answered(view: View) -> View:
+    """Answer the errors of `ANSWERS` with a page; all others are the project's own to answer."""
+
+    @wraps(view)
+    def answering(request: HttpRequest, **arguments: object) -> HttpResponseBase:
+        try:
+            return view(request, **arguments)
+        except _ANSWERED as problem:
+            return _page(request, problem)
+
+    return answering
+
+
+def _page(request: HttpRequest, problem: Exception) -> HttpResponseBase:
+    cause = problem.__cause__ if isinstance(problem, django.db.Error) else problem
+    for error, status, headline, advice in ANSWERS:
+        if isinstance(cause, error):
+            context = {"headline": headline, "advice": advice, "status": status}
+            response = render(request, "shiftboss/error.html", context, status=status)
+            response.headers["Cache-Control"] = "no-store"
+            return response
+    raise problem

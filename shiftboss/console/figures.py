@@ -1,0 +1,212 @@
+"""The numbers of the pages, arranged for drawing. Plain functions over what was read."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from shiftboss.console.filters import JobFilter
+from shiftboss.queue.states import State
+from shiftboss.queue.store.read import Count, Rate, WorkerRow
+
+BAR = 8
+GAP = 2
+HEIGHT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Jobs of one state: how many, or at least how many where the count was capped."""
+
+    state: State
+    jobs: int = 0
+    capped: bool = False
+    oldest_seconds: float | None = None
+
+    def __add__(self, other: Count) -> "Tally":
+        ages = [age for age in (self.oldest_seconds, other.oldest_seconds) if age is not None]
+        return Tally(self.state, self.jobs + other.jobs, self.capped or other.capped, max(ages) if ages else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What finished within one minute, and the two parts of its bar, in whole units of the drawing."""
+
+    minutes_ago: int
+    completed: int
+    not_completed: int
+    x: int
+    completed_y: int
+    completed_height: int
+    not_completed_y: int
+    not_completed_height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """Finished jobs by minute, the oldest first, as bars scaled to the busiest minute."""
+
+    minutes: list[Minute]
+    peak: int
+
+    bar = BAR
+    height = HEIGHT
+
+    @property
+    def width(self) -> int:
+        """The width of the drawing in its own units."""
+        return len(self.minutes) * (BAR + GAP) - GAP
+
+    @property
+    def last(self) -> int:
+        """Jobs that finished in the last sixty seconds."""
+        return self.minutes[-1].completed + self.minutes[-1].not_completed
+
+    @property
+    def finished(self) -> int:
+        """Jobs that finished in all the minutes together."""
+        return sum(minute.completed + minute.not_completed for minute in self.minutes)
+
+    @property
+    def not_completed(self) -> int:
+        """Those of them that were discarded or cancelled."""
+        return sum(minute.not_completed for minute in self.minutes)
+
+    @classmethod
+    def of(cls, rates: Iterable[Rate], *, minutes: int) -> Self:
+        """Draw the last `minutes` of these rates; minutes without any are drawn empty."""
+        completed: Counter[int] = Counter()
+        other: Counter[int] = Counter()
+        for rate in rates:
+            completed[rate.minutes_ago] += rate.completed
+            other[rate.minutes_ago] += rate.not_completed
+        peak = max((completed[ago] + other[ago] for ago in range(minutes)), default=0)
+        bars = [
+            _bar(position, ago, completed[ago], other[ago], peak)
+            for position, ago in enumerate(range(minutes - 1, -1, -1))
+        ]
+        return cls(bars, peak)
+
+
+def _bar(position: int, ago: int, completed: int, other: int, peak: int) -> Minute:
+    upper, lower = _part(other, peak), _part(completed, peak)
+    return Minute(
+        minutes_ago=ago,
+        completed=completed,
+        not_completed=other,
+        x=position * (BAR + GAP),
+        completed_y=HEIGHT - lower,
+        completed_height=lower,
+        not_completed_y=max(0, HEIGHT - lower - upper),
+        not_completed_height=upper,
+    )
+
+
+def _part(jobs: int, peak: int) -> int:
+    """The height of a part; one job among thousands is still seen."""
+    return max(2, round(HEIGHT * jobs / peak)) if jobs else 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One queue: its jobs by state, its throughput, and how many live workers serve it."""
+
+    name: str
+    tallies: list[Tally]
+    oldest_wait_seconds: float | None
+    sparkline: Sparkline
+    live_workers: int
+
+
+def queues(
+    counts: Sequence[Count], rates: Sequence[Rate], workers: Sequence[WorkerRow], *, minutes: int
+) -> list[QueueLine]:
+    """A line for each queue that has jobs or that a live worker serves, by name."""
+    served = Counter(queue for worker in workers if worker.alive for queue in worker.queues)
+    by_queue: dict[str, list[Count]] = defaultdict(list)
+    for count in counts:
+        by_queue[count.queue].append(count)
+    lines = []
+    for name in sorted({*by_queue, *served}):
+        tallies = tally(by_queue[name])
+        lines.append(
+            QueueLine(
+                name=name,
+                tallies=tallies,
+                oldest_wait_seconds=_oldest(tallies, State.AVAILABLE),
+                sparkline=Sparkline.of((r for r in rates if r.queue == name), minutes=minutes),
+                live_workers=served[name],
+            )
+        )
+    return lines
+
+
+def tally(counts: Iterable[Count]) -> list[Tally]:
+    """The counts added up by state, every state once, in the order of a job's life."""
+    sums = {state: Tally(state) for state in State}
+    for count in counts:
+        sums[count.state] += count
+    return list(sums.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """All queues together."""
+
+    available: Tally
+    running: Tally
+    quarantined: Tally
+    later: int
+    sparkline: Sparkline
+
+
+def total(counts: Sequence[Count], rates: Sequence[Rate], *, minutes: int) -> Total:
+    """What the figures at the top of the overview say."""
+    by_state = {line.state: line for line in tally(counts)}
+    return Total(
+        available=by_state[State.AVAILABLE],
+        running=by_state[State.RUNNING],
+        quarantined=by_state[State.QUARANTINED],
+        later=by_state[State.SCHEDULED].jobs + by_state[State.RETRYABLE].jobs,
+        sparkline=Sparkline.of(rates, minutes=minutes),
+    )
+
+
+def _oldest(tallies: Iterable[Tally], state: State) -> float | None:
+    return next(line.oldest_seconds for line in tallies if line.state is state)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the live workers can run at once, and what they run."""
+
+    workers: int
+    slots: int
+    in_use: int
+
+
+def capacity(workers: Sequence[WorkerRow]) -> Capacity:
+    """The live workers together."""
+    alive = [worker for worker in workers if worker.alive]
+    return Capacity(
+        workers=len(alive),
+        slots=sum(worker.slots for worker in alive),
+        in_use=sum(worker.in_use for worker in alive),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A state to choose: its jobs in the chosen queue, and the address of its list."""
+
+    tally: Tally
+    query: str
+    current: bool
+
+
+def tabs(counts: Sequence[Count], wanted: JobFilter) -> list[Tab]:
+    """A tab for every state, counted in the queue that is filtered for."""
+    within = [count for count in counts if wanted.queue in (None, count.queue)]
+    return [
+        Tab(line, wanted.of_state(line.state).query, current=line.state is wanted.state) for line in tally(within)
+    ]

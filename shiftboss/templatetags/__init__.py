@@ -1,0 +1,1 @@
+"""Template tags; Django looks for them here, in the app itself."""

@@ -1,0 +1,162 @@
+"""How the console's templates write numbers, times and foreign text.
+
+Foreign text (names, arguments, errors) is escaped here, and what would be unseen in it is made visible.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from shiftboss.console import pretty, text, traces, verdict, words
+from shiftboss.console.figures import Tally
+from shiftboss.queue.store.read import EventRow, WorkerRow
+
+SHOWN_CHARACTERS = 50_000
+"""Of a longer document the beginning is shown; the page is asked for every two seconds."""
+
+register = template.Library()
+
+register.filter("number", text.number)
+register.filter("duration", text.duration)
+register.filter("is_late", verdict.is_late)
+register.filter("late_after", verdict.late_after)
+register.filter("is_lost", verdict.is_lost)
+
+
+@register.filter
+def visible(value: object) -> SafeString:
+    """Foreign text, escaped, with unseen characters written as their codes."""
+    return format_html_join(
+        "",
+        "{}",
+        ((_code(piece) if is_code else piece,) for piece, is_code in text.pieces(str(value))),
+    )
+
+
+def _code(escape: str) -> SafeString:
+    return format_html('<span class="code">{}</span>', escape)
+
+
+@register.filter
+def milliseconds(value: int | None) -> str:
+    """A length of time given in milliseconds."""
+    return "" if value is None else text.duration(value / 1000)
+
+
+@register.filter
+def task(name: str) -> SafeString:
+    """A task's dotted name: its module quiet, breakable after each dot."""
+    module, dot, function = name.rpartition(".")
+    path = format_html_join("", "{}<wbr>", ((visible(part + "."),) for part in module.split(".") if dot))
+    return format_html('<span class="task"><span class="module">{}</span>{}</span>', path, visible(function))
+
+
+@register.filter
+def state(name: str) -> str:
+    """A job's state in words."""
+    return words.spoken(words.STATES, name)
+
+
+@register.filter
+def meaning(name: str) -> str:
+    """What a job's state means."""
+    return words.spoken(words.MEANINGS, name)
+
+
+@register.filter
+def reason(name: str) -> str:
+    """Why a job is quarantined."""
+    return words.spoken(words.REASONS, name)
+
+
+@register.filter
+def outcome(name: str) -> str:
+    """How an attempt ended."""
+    return words.spoken(words.OUTCOMES, name)
+
+
+@register.filter
+def worker_state(worker: WorkerRow) -> str:
+    """What a worker does, or that it is lost."""
+    return words.spoken(words.WORKER_STATES, "lost" if verdict.is_lost(worker) else worker.state)
+
+
+@register.simple_tag
+def moment(value: datetime | None) -> SafeString:
+    """A time: how far it is from now, the machine's form, and the exact one in UTC as its title."""
+    if value is None:
+        return mark_safe("")
+    exact = value.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        exact.isoformat(timespec="milliseconds"),
+        exact_text(exact),
+        text.relative(value, timezone.now()),
+    )
+
+
+@register.filter
+def exact_text(value: datetime) -> str:
+    """A time in UTC, to the millisecond."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d} UTC"
+
+
+@register.filter
+def clock(value: datetime) -> str:
+    """The time of day in UTC."""
+    return f"{value.astimezone(UTC):%H:%M:%S} UTC"
+
+
+@register.simple_tag
+def counted(tally: Tally) -> SafeString:
+    """A count; one that was capped has a plus sign, and says in words that there are at least so many."""
+    if not tally.capped:
+        return conditional_escape(text.number(tally.jobs))
+    at_least = _("at least %(jobs)s") % {"jobs": text.number(tally.jobs)}
+    return format_html(
+        '<span title="{}"><span class="unseen">{}</span><span aria-hidden="true">{}+</span></span>',
+        at_least,
+        at_least,
+        text.number(tally.jobs),
+    )
+
+
+@register.inclusion_tag("shiftboss/_document.html")
+def json_document(value: str) -> dict[str, Any]:
+    """A JSON text laid out for reading, its numbers as they were stored."""
+    return _document(value, pretty.indented(value[: SHOWN_CHARACTERS + 1]))
+
+
+def _document(whole: str, laid_out: str) -> dict[str, Any]:
+    cut = len(whole) > SHOWN_CHARACTERS or len(laid_out) > 2 * SHOWN_CHARACTERS
+    return {
+        "text": laid_out[: 2 * SHOWN_CHARACTERS],
+        "size": text.size(len(whole.encode(errors="replace"))),
+        "cut": cut,
+    }
+
+
+@register.filter
+def trace_blocks(traceback: str) -> list[traces.Block]:
+    """A traceback's frames; of a very long one the end, which names the error."""
+    return traces.blocks(traceback[-SHOWN_CHARACTERS:])
+
+
+@register.simple_tag
+def event_text(event: EventRow) -> SafeString:
+    """An event in a sentence where there is one, else its data."""
+    if event.kind == "write_rejected":
+        return visible(words.rejection(json.loads(event.data)))
+    return visible(event.data[:SHOWN_CHARACTERS]) if event.data != "{}" else mark_safe("")
+
+
+@register.filter
+def event_kind(event: EventRow) -> str:
+    """What kind of event it is."""
+    return words.spoken(words.EVENTS, event.kind)

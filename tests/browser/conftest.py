@@ -1,0 +1,72 @@
+"""A real browser, and an operator who has logged in with it."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One Chromium for all tests. Its loop runs in this thread, which Django must not mistake for async code."""
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def operator(transactional_db: None) -> User:
+    """Somebody on call."""
+    return User.objects.create_user("kim", password="correct horse", is_staff=True)
+
+
+@pytest.fixture
+def opened(chromium: Browser, live_server: LiveServer, operator: User) -> Iterator[Opener]:
+    """Opens an address with the operator logged in; whatever the browser complains of fails the test."""
+    complaints: list[str] = []
+    contexts = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            complaints.append(message.text)
+
+    def open_page(path: str, *, logged_in: bool = True, **options: object) -> Page:
+        context = chromium.new_context(base_url=live_server.url, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        if logged_in:
+            client = Client()
+            client.force_login(operator)
+            cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
+            context.add_cookies([cookie])  # type: ignore[list-item]
+        page = context.new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []

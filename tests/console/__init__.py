@@ -1,0 +1,1 @@
+"""The console's pages, asked as a browser asks."""

@@ -1,0 +1,19 @@
+"""People who ask for pages."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """Somebody on call."""
+    return User.objects.create_user("kim", password="correct horse", is_staff=True)
+
+
+@pytest.fixture
+def browser(operator: User) -> Client:
+    """The operator's browser, logged in."""
+    client = Client()
+    client.force_login(operator)
+    return client

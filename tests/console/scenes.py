@@ -1,0 +1,139 @@
+"""Jobs and workers as pages show them, made by the store's own verbs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from shiftboss.queue.authority import Authority, System
+from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
+from shiftboss.queue.outcomes import Done, Failed
+from shiftboss.queue.store import enqueue, lease, workers
+from shiftboss.queue.store.statement import run
+
+SYSTEM = System()
+TASK = "shop.tasks.send_invoice"
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/app/.venv/lib/python3.13/site-packages/shiftboss/queue/runtime/handler.py", line 88, in call
+    return task.func(*args, **kwargs)
+           ~~~~~~~~~^^^^^^^^^^^^^^^^^
+  File "/app/shop/tasks.py", line 31, in send_invoice
+    mailer.deliver(invoice)
+    ~~~~~~~~~~~~~~^^^^^^^^^
+  File "/usr/lib/python3.13/smtplib.py", line 876, in sendmail
+    raise SMTPRecipientsRefused(senderrs)
+smtplib.SMTPRecipientsRefused: {'kim@example.org': (550, b'mailbox unavailable')}
+"""
+
+
+def job(
+    task: str = TASK,
+    *,
+    queue: str = "default",
+    args: str = '{"args": [], "kwargs": {}}',
+    priority: int = 0,
+    due_at: datetime | None = None,
+    max_attempts: int = 5,
+    authority: Authority = SYSTEM,
+) -> int:
+    """Enqueue a job; its id."""
+    new = enqueue.NewJob(
+        queue=queue,
+        task=task,
+        args=args,
+        priority=priority,
+        due_at=due_at,
+        failure_limit=max_attempts,
+        loss_limit=3,
+    )
+    return run(enqueue.enqueue(new, authority=authority)).id
+
+
+def worker(
+    *queues: str, pool: str = "default", host: str = "web-1", pid: int = 4711, lease_seconds: float = 30.0
+) -> int:
+    """Announce a worker of these queues; its id."""
+    registration = Registration(
+        pool=pool,
+        host=host,
+        pid=pid,
+        code_version=None,
+        queues=queues or ("default",),
+        processes=1,
+        threads=8,
+        lease_seconds=lease_seconds,
+        heartbeat_seconds=min(5.0, lease_seconds / 3),
+    )
+    return run(workers.register(registration, authority=SYSTEM, tasks=[TASK]))
+
+
+def heartbeat(
+    worker_id: int, *, in_use: int = 0, lag_ms: int = 2, state: str = "running", losses: int = 0
+) -> None:
+    """Let a worker say that it lives."""
+    status = WorkerStatus(state=state, in_use=in_use, idle=False, tasks=(TASK,), lag_ms=lag_ms, losses=losses)
+    run(workers.worker_heartbeat(status, authority=SYSTEM, worker_id=worker_id))
+
+
+def claimed(
+    worker_id: int,
+    *,
+    queue: str = "default",
+    tasks: Sequence[str] = (TASK,),
+    limit: int = 1,
+    lease_seconds: float = 30.0,
+) -> list[Claimed]:
+    """Let a worker claim jobs."""
+    return run(
+        lease.claim(
+            authority=SYSTEM,
+            worker_id=worker_id,
+            queue=queue,
+            tasks=tasks,
+            limit=limit,
+            lease_seconds=lease_seconds,
+        )
+    )
+
+
+def completed(jobs: Iterable[Claimed], worker_id: int, *, result: str | None = "null", run_ms: int = 12) -> None:
+    """Let a worker report success."""
+    items = [(job.lease, Done(result, run_ms)) for job in jobs]
+    run(lease.complete(items, authority=SYSTEM, worker_id=worker_id))
+
+
+def failed(
+    jobs: Iterable[Claimed],
+    worker_id: int,
+    *,
+    type: str = "smtplib.SMTPRecipientsRefused",
+    message: str = "{'kim@example.org': (550, b'mailbox unavailable')}",
+    traceback: str = TRACEBACK,
+    backoff_seconds: float = 0.0,
+    run_ms: int = 412,
+) -> None:
+    """Let a worker report failure."""
+    failure = Failed(
+        code="exception",
+        type=type,
+        message=message,
+        fingerprint="1b0c9e4f",
+        traceback=traceback,
+        backoff_seconds=backoff_seconds,
+        run_ms=run_ms,
+    )
+    run(lease.fail([(job.lease, failure) for job in jobs], authority=SYSTEM, worker_id=worker_id))
+
+
+def completed_job(worker_id: int, **how: str) -> int:
+    """A job that a worker has done; its id."""
+    job_id = job(**how)  # type: ignore[arg-type]
+    completed(claimed(worker_id, tasks=[how.get("task", TASK)], queue=how.get("queue", "default")), worker_id)
+    return job_id
+
+
+def quarantined_job(worker_id: int) -> int:
+    """A job that failed as often as it may; its id."""
+    job_id = job(max_attempts=1)
+    failed(claimed(worker_id), worker_id)
+    return job_id
