@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from shiftboss import conf
 from shiftboss.conf import ConfigError
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.supervisor_conf import installation
@@ -67,7 +69,7 @@ examples:
   shiftboss run mysite.tasks.clean --settings mysite.settings --pythonpath .
 
 The task runs in this process. No server, worker or record is used; nothing is enqueued, retried or stored.
-Its result is printed as JSON.
+Its result is printed as JSON, in the last line.
 """
 
 
@@ -90,7 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def up(given: argparse.Namespace) -> int:
     """Prepare the installation and keep its programs running in the foreground."""
-    from shiftboss import conf
     from shiftboss.supervisor_conf import foreground, places, prepare, render
 
     home = installation.home_folder()
@@ -126,17 +127,24 @@ def status(given: argparse.Namespace) -> int:
 
 def run(given: argparse.Namespace) -> int:
     """Run one task in this process and print its result."""
-    from shiftboss.queue import registry
-
     args = _json("--args", given.args, list)
     kwargs = _json("--kwargs", given.kwargs, dict)
     _set_up(given)
+    from shiftboss.queue import payload, registry
+    from shiftboss.queue.runtime.context import Context
+
+    limit = conf.get().max_args_bytes
+    # There and back, so that the task sees just what a worker would give it.
+    args, kwargs = payload.decode_arguments(payload.encode_arguments(args, kwargs, max_bytes=limit))
     task: Any = registry.resolve(given.task)
+    context = [Context(job_id=0, fence=0, attempt=1)] if task.takes_context else []
     try:
-        result = task.call(*args, **kwargs)
-    except Exception as error:
+        result = task.call(*context, *args, **kwargs)
+    except (Exception, SystemExit) as error:
+        traceback.print_exception(error)
         raise Refused(f"{given.task} failed: {type(error).__name__}: {error}") from error
-    print(_result(given.task, result))
+    text = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
+    print("null" if text is None else text)
     return 0
 
 
@@ -205,7 +213,6 @@ def _installation(given: argparse.Namespace, home: Path, port: int) -> Installat
     """What `up` is to run. Sets up Django, and finds out whether the embedded database is wanted."""
     from django.db import connections
 
-    from shiftboss import conf
     from shiftboss.supervisor_conf.postgres import Postgres
 
     url = os.environ.get("DATABASE_URL")
@@ -323,14 +330,6 @@ def _json(option: str, text: str, kind: type[list[Any]] | type[dict[str, Any]]) 
         wanted = "list, such as '[1, \"a\"]'" if kind is list else "object, such as '{\"a\": 1}'"
         raise Refused(f"{option} must be a JSON {wanted}")
     return value
-
-
-def _result(task: str, result: Any) -> str:
-    from shiftboss import conf
-    from shiftboss.queue.payload import encode_result
-
-    text = encode_result(result, max_bytes=conf.get().max_result_bytes)
-    return "null" if text is None else text
 
 
 def _report(counts: Sequence[Any], workers: Sequence[Any]) -> dict[str, Any]:
