@@ -84,9 +84,7 @@ def states() -> str:
             "",
             table(("from", "verb", "to", "at limit", "if cancelled", "by"), rows),
             "",
-            "A quarantined job names its reason: "
-            + ", ".join(f"`{reason}`" for reason in QuarantineReason)
-            + ".",
+            "A quarantined job names its reason: " + ", ".join(f"`{reason}`" for reason in QuarantineReason) + ".",
             "",
         ]
     )

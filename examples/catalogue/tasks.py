@@ -83,8 +83,8 @@ def changed_packages() -> list[tuple[str, str]]:
     return [(folder, package) for folder, package, *sums in added_up if (folder, package, *sums) not in written]
 
 
-def _sums_by_package(rows: QuerySet[Any], sums: dict[str, Any]) -> QuerySet[Any]:
-    return rows.annotate(**sums).values_list("folder", "package", *SUMS)
+def _sums_by_package(rows: QuerySet[Any], sums: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return list(rows.annotate(**sums).values_list("folder", "package", *SUMS))
 
 
 def keep_overview_going() -> bool:

@@ -106,9 +106,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def sha256_of(folder: Path) -> dict[str, str]:
-    """Path and SHA-256 of each source file below a folder, by other means than the catalogue's."""
+    """Path and SHA-256 of each source file below a folder, without the catalogue's code."""
     return {
-        file.relative_to(folder).as_posix(): hashlib.file_digest(file.open("rb"), "sha256").hexdigest()
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in folder.rglob("*.py")
     }
 
