@@ -1,4 +1,4 @@
-"""Prints `docs/states.md` and `docs/settings.md` from the code: `python docs/generate.py` (or `make docs`).
+"""Prints `docs/states.md` and `docs/settings.md` from the code: `.venv/bin/python docs/generate.py`.
 
 A test fails where a file and the code say different things.
 """

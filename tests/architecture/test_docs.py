@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 @pytest.mark.requirement("R11")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_what_the_code_prints(name):
-    """When this fails, run `make docs`."""
+    """When this fails, run `.venv/bin/python docs/generate.py`."""
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name]()
 
 

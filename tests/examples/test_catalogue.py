@@ -175,3 +175,7 @@ def test_a_folder_that_does_not_exist_is_refused(project):
     printed = project.manage("catalogue_scan", "--folder", str(project.sources / "nowhere"), code=1)
     assert "is not a folder; give an existing one with --folder" in printed
     assert json.dumps(project.rows("select count(*) from shiftboss_job")) == "[[0]]"
+
+
+def test_the_migrations_are_those_of_the_models(project):
+    assert "No changes detected" in project.manage("makemigrations", "catalogue", "--check", "--dry-run")
