@@ -1,6 +1,11 @@
 """A `django.tasks` backend: jobs are declared and enqueued with Django's own Tasks API.
 
-    TASKS = {"default": {"BACKEND": "shiftboss.queue.backend.ShiftbossBackend", "OPTIONS": {"authority": System()}}}
+    TASKS = {
+        "default": {
+            "BACKEND": "shiftboss.queue.backend.ShiftbossBackend",
+            "OPTIONS": {"authority": System()},
+        }
+    }
 
 Enqueueing runs on Django's own connection, so that a rollback takes the job with it.
 """
@@ -213,6 +218,14 @@ def _error(attempt: read.AttemptRow) -> TaskError:
         exception_class_path=attempt.error_type or "shiftboss.queue.errors.LeaseLost",
         traceback=attempt.traceback or attempt.error_message or attempt.error_code or "",
     )
+
+
+def backend_of_the_record() -> "ShiftbossBackend":
+    """The first backend of `TASKS` that is Shiftboss's. Raises LookupError where there is none."""
+    for alias in task_backends:
+        if isinstance(backend := task_backends[alias], ShiftbossBackend):
+            return backend
+    raise LookupError("no backend of settings.TASKS is shiftboss.queue.backend.ShiftbossBackend")
 
 
 def _on_record(verb: Verb[Any]) -> Any:

@@ -1,16 +1,8 @@
 """How a leased run ended, as values. A worker reports them; the store turns them into states."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from shiftboss.queue.states import QuarantineReason
-
-
-class Lease(NamedTuple):
-    """The time-limited right to write for a job: its id and the fence of the claim."""
-
-    job_id: int
-    fence: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,74 +5,17 @@ record no longer agrees it changes nothing, and is kept as a `write_rejected` ev
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, require_system
-from shiftboss.queue.outcomes import Done, Failed, Lease, Lost, Quarantined, Released
+from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Settlement
+from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 from shiftboss.queue.store.upkeep import make_todays_partitions
-
-
-class Claimed(NamedTuple):
-    """A job that has just been leased. `args` is JSON text."""
-
-    id: int
-    fence: int
-    queue: str
-    task: str
-    args: str
-    priority: int
-    due_at: datetime
-    failures: int
-    losses: int
-    suspect: bool
-
-    @property
-    def lease(self) -> Lease:
-        """The right that came with the claim."""
-        return Lease(self.id, self.fence)
-
-
-class Mark(NamedTuple):
-    """A place in a queue: claims of one priority start past it."""
-
-    priority: int
-    due_at: datetime
-    id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The answer to a heartbeat, by job id. Busy ones are to be asked again within a second or so."""
-
-    renewed: frozenset[int]
-    busy: frozenset[int]
-    lost: frozenset[int]
-
-
-@dataclass(slots=True)
-class Settlement:
-    """What became of a batch of outcomes, by job id.
-
-    settled: the record holds them (now, or already from an identical earlier report); lost: the lease was no
-    longer held, nothing changed; busy: somebody holds the row's lock, to be offered again.
-    """
-
-    settled: set[int] = field(default_factory=set)
-    lost: set[int] = field(default_factory=set)
-    busy: set[int] = field(default_factory=set)
-
-    def add(self, other: "Settlement") -> "Settlement":
-        """Take in the answer for another part of the batch."""
-        self.settled |= other.settled
-        self.lost |= other.lost
-        self.busy |= other.busy
-        return self
 
 
 def _first(id: int, *_: Any) -> int:

@@ -1,38 +1,11 @@
 """What workers say of themselves: who they are, that they live, what they do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.contract import Registration, WorkerStatus
 from shiftboss.queue.store.statement import Statement, Verb
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """A keeper as it announces itself. Durations in seconds."""
-
-    pool: str
-    host: str
-    pid: int
-    code_version: str | None
-    queues: tuple[str, ...]
-    processes: int
-    threads: int
-    lease_seconds: float
-    heartbeat_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStatus:
-    """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent."""
-
-    state: str
-    in_use: int
-    idle: bool
-    tasks: tuple[str, ...]
-    lag_ms: int
-    losses: int
 
 
 def _first(value: Any, *_: Any) -> Any:

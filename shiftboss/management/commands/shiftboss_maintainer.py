@@ -1,0 +1,29 @@
+"""`manage.py shiftboss_maintainer`: become the maintainer."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
+
+from shiftboss.conf import ConfigError
+from shiftboss.queue.errors import ShiftbossError
+
+
+class Command(BaseCommand):
+    """Checks the database, then execs the maintainer."""
+
+    help = (
+        "Run the upkeep: make due jobs available, reap expired leases, make partitions ahead. One is enough; more "
+        "do no harm. Example: manage.py shiftboss_maintainer"
+    )
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        """Never returns, unless it refuses."""
+        from shiftboss.queue.launch import become, maintainer_config, refuse_unready_database
+
+        try:
+            refuse_unready_database()
+            config = maintainer_config()
+        except (ShiftbossError, ConfigError, Error) as error:
+            raise CommandError(str(error).strip()) from error
+        become("shiftboss.queue.maintainer", config)

@@ -1,0 +1,200 @@
+"""A worker's way to the record over its own PostgreSQL connections: work, heartbeat, listen."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from shiftboss.queue.authority import System
+from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
+from shiftboss.queue.errors import StoreUnavailable
+from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.runtime.ports import QueueClient, Wakeups
+from shiftboss.queue.store import lease, upkeep, workers
+from shiftboss.queue.store.schema import check_schema
+from shiftboss.queue.store.statement import Verb, arun
+
+log = logging.getLogger("shiftboss.client")
+
+R = TypeVar("R")
+SYSTEM = System()
+LOCK_TIMEOUT_SECONDS = 1
+STATEMENT_TIMEOUT_SECONDS = 30
+CHANNEL = "shiftboss_available"
+
+
+class Connection:
+    """One async connection that opens itself when it is needed, and again after it broke."""
+
+    def __init__(self, dsn: str, *, name: str) -> None:
+        self._dsn = dsn
+        self._name = name
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._turn = asyncio.Lock()
+
+    async def run(self, verb: Verb[R]) -> R:
+        """Run one verb. Raises StoreUnavailable."""
+        async with self._turn:
+            connection = await self.opened()
+            try:
+                return await arun(verb, connection)
+            except StoreUnavailable:
+                await self.close()
+                raise
+            except asyncio.CancelledError:
+                await self.close()  # a half-read answer must not meet the next question
+                raise
+
+    async def opened(self) -> psycopg.AsyncConnection[Any]:
+        """The connection, made now where there is none. Raises StoreUnavailable."""
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        try:
+            self._connection = await psycopg.AsyncConnection.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=5,
+                application_name=f"shiftboss {self._name}",
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=3,
+                tcp_user_timeout=10_000,
+            )
+            await self._connection.execute(
+                f"set lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; "
+                f"set statement_timeout = '{STATEMENT_TIMEOUT_SECONDS}s'; set timezone = 'UTC'"
+            )
+        except psycopg.Error as error:
+            raise StoreUnavailable(_reason(error)) from None
+        return self._connection
+
+    async def close(self) -> None:
+        """Close; the next use opens anew."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+def _reason(error: psycopg.Error) -> str:
+    # The server's words, never the connection string.
+    return str(error).strip().partition("\n")[0]
+
+
+class LocalClient:
+    """A `QueueClient` over SQL. Everything is done as `System`."""
+
+    def __init__(self, config: KeeperConfig) -> None:
+        self._lease_seconds = config.lease_seconds
+        self._queues = config.queues
+        self._work = Connection(config.dsn, name="work")
+        self._pulse = Connection(config.dsn, name="heartbeat")
+        self._worker_id = 0
+
+    async def open(self) -> None:
+        """Connect and check the schema."""
+        await self._work.run(check_schema())
+
+    async def close(self) -> None:
+        """Close both connections."""
+        await self._work.close()
+        await self._pulse.close()
+
+    async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
+        """Announce the worker and remember its id."""
+        verb = workers.register(registration, authority=SYSTEM, tasks=tasks)
+        self._worker_id = await self._pulse.run(verb)
+        return self._worker_id
+
+    async def worker_heartbeat(self, status: WorkerStatus) -> bool:
+        """Say that the worker lives."""
+        verb = workers.worker_heartbeat(status, authority=SYSTEM, worker_id=self._worker_id)
+        return await self._pulse.run(verb)
+
+    async def heartbeat(self, leases: Sequence[Lease]) -> Heartbeat:
+        """Prolong leases, on the heartbeat's own connection."""
+        verb = lease.heartbeat(
+            leases, authority=SYSTEM, worker_id=self._worker_id, lease_seconds=self._lease_seconds
+        )
+        return await self._pulse.run(verb)
+
+    async def claim(self, queue: str, tasks: Sequence[str], limit: int, after: Mark | None) -> list[Claimed]:
+        """Lease available jobs."""
+        verb = lease.claim(
+            authority=SYSTEM,
+            worker_id=self._worker_id,
+            queue=queue,
+            tasks=tasks,
+            limit=limit,
+            lease_seconds=self._lease_seconds,
+            after=after,
+        )
+        return await self._work.run(verb)
+
+    async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
+        """Finish jobs."""
+        return await self._work.run(lease.complete(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def fail(self, items: Sequence[tuple[Lease, Failed]]) -> Settlement:
+        """Count failures."""
+        return await self._work.run(lease.fail(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def release(self, items: Sequence[tuple[Lease, Released]]) -> Settlement:
+        """Give jobs back unharmed."""
+        return await self._work.run(lease.release(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def quarantine(self, items: Sequence[tuple[Lease, Quarantined]]) -> Settlement:
+        """Hold back jobs that cannot run at all."""
+        return await self._work.run(lease.quarantine(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def reap_own(self, items: Sequence[tuple[Lease, Lost]]) -> Settlement:
+        """Settle what a dead executor had in hand."""
+        return await self._work.run(lease.reap_own(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def stage(self) -> int:
+        """Make due jobs available."""
+        return await self._work.run(upkeep.stage(authority=SYSTEM))
+
+    async def reap(self) -> int:
+        """Take jobs from expired leases."""
+        return len(await self._work.run(upkeep.reap(authority=SYSTEM)))
+
+    async def waiting_tasks(self, tasks: Sequence[str]) -> list[str]:
+        """Tasks that wait in the worker's queues and are not among `tasks`."""
+        verb = workers.waiting_tasks(authority=SYSTEM, queues=self._queues, tasks=tasks)
+        return await self._work.run(verb)
+
+
+class LocalWakeups:
+    """`Wakeups` by LISTEN on a connection of its own."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = Connection(dsn, name="listen")
+
+    async def listen(self, woken: Callable[[str, int], None]) -> None:
+        """Hand on notifications, reconnecting with a growing, jittered pause, until cancelled."""
+        pause = 0.5
+        try:
+            while True:
+                try:
+                    connection = await self._connection.opened()
+                    await connection.execute("listen " + CHANNEL)
+                    async for notice in connection.notifies():
+                        pause = 0.5
+                        priority, _, queue = notice.payload.partition(" ")
+                        woken(queue, int(priority))
+                except (StoreUnavailable, psycopg.Error) as error:
+                    log.warning("listen.lost", extra={"error": str(error).strip()})
+                await self._connection.close()
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(pause * 2, 30.0)
+        finally:
+            await self._connection.close()
+
+
+def connect(config: KeeperConfig) -> tuple[QueueClient, Wakeups]:
+    """The client and the wake-ups of a keeper beside its database."""
+    return LocalClient(config), LocalWakeups(config.dsn)

@@ -1,0 +1,96 @@
+"""What passes between a worker and the record: leases, claimed jobs and answers, alike for every client."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Lease(NamedTuple):
+    """The time-limited right to write for a job: its id and the fence of the claim."""
+
+    job_id: int
+    fence: int
+
+
+class Claimed(NamedTuple):
+    """A job that has just been leased. `args` is JSON text."""
+
+    id: int
+    fence: int
+    queue: str
+    task: str
+    args: str
+    priority: int
+    due_at: datetime
+    failures: int
+    losses: int
+    suspect: bool
+
+    @property
+    def lease(self) -> Lease:
+        """The right that came with the claim."""
+        return Lease(self.id, self.fence)
+
+
+class Mark(NamedTuple):
+    """A place in a queue: claims of one priority start past it."""
+
+    priority: int
+    due_at: datetime
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The answer to a heartbeat, by job id. Busy ones are to be asked again within a second or so."""
+
+    renewed: frozenset[int]
+    busy: frozenset[int]
+    lost: frozenset[int]
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What became of a batch of outcomes, by job id.
+
+    settled: the record holds them (now, or already from an identical earlier report); lost: the lease was no
+    longer held, nothing changed; busy: somebody holds the row's lock, to be offered again.
+    """
+
+    settled: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+    busy: set[int] = field(default_factory=set)
+
+    def add(self, other: "Settlement") -> "Settlement":
+        """Take in the answer for another part of the batch."""
+        self.settled |= other.settled
+        self.lost |= other.lost
+        self.busy |= other.busy
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A keeper as it announces itself. Durations in seconds."""
+
+    pool: str
+    host: str
+    pid: int
+    code_version: str | None
+    queues: tuple[str, ...]
+    processes: int
+    threads: int
+    lease_seconds: float
+    heartbeat_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent."""
+
+    state: str
+    in_use: int
+    idle: bool
+    tasks: tuple[str, ...]
+    lag_ms: int
+    losses: int

@@ -1,0 +1,127 @@
+"""From a Django project's settings to the Django-free programs that serve it: the keeper and the maintainer.
+
+The program replaces this process (exec), so that nothing of Django stays in its memory. Its settings, and with
+them the database's password, go over an inherited descriptor and never stand in a command line.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+from django.conf import ENVIRONMENT_VARIABLE
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+from shiftboss import conf
+from shiftboss.queue.errors import UnsupportedDatabase
+from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.store.schema import check_schema
+from shiftboss.queue.store.statement import run
+
+EXECUTOR_ARGV = (sys.executable, "-P", "-m", "django", "shiftboss_executor")
+_NOT_LIBPQ = frozenset({"context", "cursor_factory", "pool", "prepare_threshold", "server_side_binding"})
+
+
+def database_dsn() -> str:
+    """The connection string of the record's database. Raises UnsupportedDatabase for other vendors."""
+    alias = conf.get().database
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        raise UnsupportedDatabase(
+            f"DATABASES[{alias!r}] is {connection.vendor}; Shiftboss needs PostgreSQL 15 or newer: set "
+            "SHIFTBOSS['DATABASE'] to the alias of one"
+        )
+    params = connection.get_connection_params()
+    return make_conninfo(**{key: value for key, value in params.items() if key not in _NOT_LIBPQ})
+
+
+def refuse_unready_database() -> None:
+    """Raise SchemaTooOld, UnsupportedDatabase, or Django's OperationalError where the database cannot serve."""
+    database_dsn()
+    run(check_schema())
+    connections.close_all()
+
+
+def keeper_config(pool_name: str) -> KeeperConfig:
+    """The settings of a pool's keeper. Raises ConfigError for a pool that is not in the settings."""
+    config = conf.get()
+    try:
+        pool = config.pools[pool_name]
+    except KeyError:
+        known = ", ".join(sorted(config.pools))
+        raise conf.ConfigError(f"no pool {pool_name!r} in SHIFTBOSS['POOLS']; there is: {known}") from None
+    return _keeper_config(config, pool, dsn=database_dsn())
+
+
+def maintainer_config() -> KeeperConfig:
+    """The settings of the maintainer: those of a keeper without queues or executors."""
+    pool = conf.Pool(name="maintainer", queues=())
+    return _keeper_config(conf.get(), pool, dsn=database_dsn())
+
+
+def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperConfig:
+    return KeeperConfig(
+        pool=pool.name,
+        queues=pool.queues,
+        processes=pool.processes,
+        threads=pool.threads,
+        lease_seconds=config.lease_seconds,
+        heartbeat_seconds=config.heartbeat_seconds,
+        poll_seconds=config.poll_seconds,
+        drain_seconds=config.drain_seconds,
+        stage_seconds=config.stage_seconds,
+        reap_seconds=config.reap_seconds,
+        unknown_task_seconds=config.unknown_task_seconds,
+        partition_days_ahead=config.partition_days_ahead,
+        client="shiftboss.queue.clients.local:connect",
+        dsn=dsn,
+        executor_argv=EXECUTOR_ARGV,
+        code_version=os.environ.get("SHIFTBOSS_CODE_VERSION"),
+        run_folder=str(run_folder(dsn)),
+    )
+
+
+def run_folder(dsn: str) -> Path:
+    """Where keepers of one database leave notes: SHIFTBOSS_RUN_FOLDER, else a folder of the user's own."""
+    if given := os.environ.get("SHIFTBOSS_RUN_FOLDER"):
+        return Path(given)
+    mark = hashlib.sha256(dsn.encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"shiftboss-{os.getuid()}" / mark
+
+
+def become(module: str, config: KeeperConfig) -> NoReturn:
+    """Replace this process by `python -P -m MODULE`, with the settings on a descriptor."""
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    text = config.to_json().encode()
+    if len(text) > 60_000:
+        raise conf.ConfigError(f"the settings of pool {config.pool!r} are too long: name fewer queues")
+    os.write(writer, text)
+    os.close(writer)
+    os.environ.setdefault(ENVIRONMENT_VARIABLE, _settings_module())
+    # `python -P -m` does not put the project's folder on the path, as manage.py did.
+    os.environ["PYTHONPATH"] = os.pathsep.join(_project_paths())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    argv = [sys.executable, "-P", "-m", module, str(reader)]
+    os.execv(sys.executable, argv)
+
+
+def _settings_module() -> str:
+    from django.conf import settings
+
+    return str(settings.SETTINGS_MODULE)
+
+
+def _project_paths() -> list[str]:
+    own = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix)}
+    folders: list[str] = []
+    for entry in sys.path:
+        path = os.path.realpath(entry or os.getcwd())
+        inside = any(path == root or path.startswith(root + os.sep) for root in own)
+        if not inside and os.path.isdir(path) and path not in folders:
+            folders.append(path)
+    return folders

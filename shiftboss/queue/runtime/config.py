@@ -1,0 +1,60 @@
+"""What a keeper is told at its start, as JSON over an inherited descriptor."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperConfig:
+    """All of a keeper's settings. Durations in seconds.
+
+    `client` is the dotted path of a function that takes this object and returns (QueueClient, Wakeups).
+    `executor_argv` starts an executor; its orders are appended. `dsn` may hold a password: it never appears in
+    a command line, a log or an error.
+    """
+
+    pool: str
+    queues: tuple[str, ...]
+    processes: int
+    threads: int
+    lease_seconds: float
+    heartbeat_seconds: float
+    poll_seconds: float
+    drain_seconds: float
+    stage_seconds: float
+    reap_seconds: float
+    unknown_task_seconds: float
+    partition_days_ahead: int
+    client: str
+    dsn: str
+    executor_argv: tuple[str, ...]
+    code_version: str | None
+    run_folder: str
+
+    @property
+    def slots(self) -> int:
+        """Handlers that run at the same time."""
+        return self.processes * self.threads
+
+    @property
+    def margin_seconds(self) -> float:
+        """How long before a lease's expiry its executor is killed where no renewal came."""
+        return min(3.0, self.lease_seconds / 10)
+
+    def to_json(self) -> str:
+        """The text that `from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "KeeperConfig":
+        """Read the text of `to_json`."""
+        given: dict[str, Any] = json.loads(text)
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+
+
+def read_descriptor(fd: int) -> str:
+    """All text of an inherited descriptor, which is closed then."""
+    with os.fdopen(fd, "r", encoding="utf-8") as file:
+        return file.read()

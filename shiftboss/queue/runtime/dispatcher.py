@@ -1,0 +1,113 @@
+"""Which job goes to which executor, and how many more to lease. Plain decisions; sending is the executor's."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from shiftboss.queue.runtime.durations import Durations
+from shiftboss.queue.runtime.executor_process import ExecutorProcess
+from shiftboss.queue.runtime.holdings import Held
+
+STALLED_SECONDS = 0.25
+"""Without an outcome for so long, full executors are slow ones: nothing is leased ahead."""
+
+GIVE_BACK_SECONDS = 1.0
+"""A job that has waited here for so long is given back: another worker may have a free slot."""
+
+
+class Dispatcher:
+    """Holds leased jobs that wait for a slot and deals them out.
+
+    A *suspect* (its last executor died with several jobs started) is dealt to an executor that is empty, and
+    that executor gets nothing else until the suspect has ended.
+    """
+
+    def __init__(self, *, slots: int, clock: Callable[[], float]) -> None:
+        self.durations = Durations()
+        self._slots = slots
+        self._clock = clock
+        self._waiting: deque[tuple[float, Held]] = deque()
+        self._suspects: deque[Held] = deque()
+        self._last_outcome_at = clock()
+
+    @property
+    def waiting(self) -> int:
+        """Leased jobs that wait here."""
+        return len(self._waiting) + len(self._suspects)
+
+    def ended(self, task: str, seconds: float) -> None:
+        """Take in how long a handler ran."""
+        self.durations.add(task, seconds)
+        self._last_outcome_at = self._clock()
+
+    def appetite(self, executors: Iterable[ExecutorProcess]) -> int:
+        """How many more jobs to lease now; 0 while the batch would be small for no gain."""
+        ready = [executor for executor in executors if executor.ready and not executor.reserved]
+        in_play = self.waiting + sum(len(executor.in_hand) for executor in ready)
+        slots = sum(executor.threads for executor in ready)
+        if not ready or self._suspects:
+            return 0
+        free = slots - in_play
+        if free <= 0 and self._clock() - self._last_outcome_at > STALLED_SECONDS:
+            return 0
+        target = slots + self.durations.prefetch(slots)
+        return target - in_play if free > 0 or in_play <= target // 2 else 0
+
+    def add(self, jobs: Iterable[Held]) -> None:
+        """Take in leased jobs, in the order in which they are to run."""
+        now = self._clock()
+        for held in jobs:
+            if held.job.suspect:
+                self._suspects.append(held)
+            else:
+                self._waiting.append((now, held))
+
+    def deal(self, executors: Sequence[ExecutorProcess]) -> None:
+        """Hand jobs to executors that have room."""
+        self._deal_suspects(executors)
+        for executor in executors:
+            if not self._waiting:
+                return
+            if executor.ready and not executor.reserved and (batch := self._take_for(executor)):
+                executor.run(batch)
+
+    def _deal_suspects(self, executors: Sequence[ExecutorProcess]) -> None:
+        if not self._suspects or any(executor.reserved for executor in executors if executor.in_hand):
+            return
+        ready = [executor for executor in executors if executor.ready]
+        if not ready:
+            return
+        chosen = min(ready, key=lambda executor: (not executor.reserved, len(executor.in_hand)))
+        chosen.reserved = True
+        if not chosen.in_hand:
+            chosen.run([self._suspects.popleft()])
+
+    def _take_for(self, executor: ExecutorProcess) -> list[Held]:
+        threads, in_hand = executor.threads, len(executor.in_hand)
+        # Slow jobs in hand occupy threads; fast ones may queue up behind as long as one thread is left to them.
+        slow = sum(not self.durations.queued(held.job.task, threads) for held in executor.in_hand.values())
+        batch: list[Held] = []
+        while self._waiting:
+            _, held = self._waiting[0]
+            room = self.durations.queued(held.job.task, threads) if slow < threads else 0
+            if in_hand >= threads + room:
+                break
+            self._waiting.popleft()
+            batch.append(held)
+            in_hand += 1
+            slow += not room
+        return batch
+
+    def surplus(self) -> list[Held]:
+        """Take out the jobs that have waited too long for a slot: to be given back."""
+        before = self._clock() - GIVE_BACK_SECONDS
+        found = []
+        while self._waiting and self._waiting[0][0] < before:
+            found.append(self._waiting.popleft()[1])
+        return found
+
+    def clear(self) -> list[Held]:
+        """Take out all that wait here."""
+        found = [*self._suspects, *(held for _, held in self._waiting)]
+        self._suspects.clear()
+        self._waiting.clear()
+        return found

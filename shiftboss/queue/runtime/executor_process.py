@@ -1,0 +1,195 @@
+"""An executor as its keeper sees it: a child process, a socket, a slot board, and the jobs in its hands."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
+from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.runtime.context import Cause
+from shiftboss.queue.runtime.executor import Order
+from shiftboss.queue.runtime.frames import Unpacker, pack
+from shiftboss.queue.runtime.holdings import Held
+from shiftboss.queue.runtime.sentinel import kill_group
+
+log = logging.getLogger("shiftboss.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How an executor ended and what it had in hand. `exit_code` is negative for a signal."""
+
+    exit_code: int
+    past_deadline: bool
+    not_started: tuple[Held, ...]
+    started: tuple[Held, ...]
+    ended: tuple[Held, ...]
+
+    @property
+    def cause(self) -> str:
+        """In words: `killed by SIGSEGV`, `exited with 3`."""
+        if self.exit_code >= 0:
+            return f"exited with {self.exit_code}"
+        try:
+            return f"killed by {signal.Signals(-self.exit_code).name}"
+        except ValueError:
+            return f"killed by signal {-self.exit_code}"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """For the attempt's record."""
+        key, value = ("exit_code", self.exit_code) if self.exit_code >= 0 else ("signal", -self.exit_code)
+        return {key: value, "cause": self.cause, "past_deadline": self.past_deadline}
+
+
+class ExecutorProcess(asyncio.Protocol):
+    """One executor. `on_message(executor, message)` gets its words, `on_death(executor, death)` its end."""
+
+    def __init__(
+        self,
+        *,
+        place: int,
+        config: KeeperConfig,
+        deadlines: DeadlineBoard,
+        clock: Callable[[], float],
+        on_message: Callable[["ExecutorProcess", dict[str, Any]], None],
+        on_death: Callable[["ExecutorProcess", Death], None],
+    ) -> None:
+        self.place = place
+        self.threads = config.threads
+        self.ready = False
+        self.reserved = False
+        self.in_hand: dict[int, Held] = {}
+        self.pid = 0
+        self._config = config
+        self._deadlines = deadlines
+        self._clock = clock
+        self._on_message = on_message
+        self._on_death = on_death
+        self._board = SlotBoard()
+        self._free = list(range(TICKETS - 1, -1, -1))
+        self._deadline = 0.0
+        self._unpacker = Unpacker()
+        self._transport: asyncio.Transport | None = None
+        self._closed = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the process and connect. Its hello comes as a message."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        orders = {
+            "keeper": os.getpid(),
+            "socket": theirs.fileno(),
+            "board": self._board.fd,
+            "threads": self.threads,
+            "margin_seconds": self._config.margin_seconds,
+        }
+        process = await asyncio.create_subprocess_exec(
+            *self._config.executor_argv,
+            json.dumps(orders),
+            pass_fds=(theirs.fileno(), self._board.fd),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.pid = process.pid
+        self._transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
+        self._watcher = asyncio.create_task(self._watch(process))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on whole messages; garbage ends the executor."""
+        try:
+            for message in self._unpacker.feed(data):
+                self._on_message(self, message)
+        except ValueError as error:
+            log.error("executor.garbage", extra={"pid": self.pid, "error": str(error)})
+            self.kill()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is at its end: all that the executor said has been heard."""
+        self._closed.set()
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        exit_code = await process.wait()
+        kill_group(self.pid)  # what the handlers have started and left behind
+        await asyncio.wait({asyncio.create_task(self._closed.wait())}, timeout=5)
+        self.ready = False
+        now = self._clock()
+        hand: dict[int, list[Held]] = {NOT_STARTED: [], STARTED: [], ENDED: []}
+        for ticket, held in self.in_hand.items():
+            hand[self._board.state(ticket)].append(held)
+        self.in_hand.clear()
+        death = Death(
+            exit_code=exit_code,
+            past_deadline=bool(self._deadline) and now >= self._deadline,
+            not_started=tuple(hand[NOT_STARTED]),
+            started=tuple(hand[STARTED]),
+            ended=tuple(hand[ENDED]),
+        )
+        self._write_deadline(0.0)
+        if self._transport is not None:
+            self._transport.close()
+        self._board.close()
+        self._on_death(self, death)
+
+    def run(self, jobs: Sequence[Held]) -> None:
+        """Put jobs into the executor's hands."""
+        orders = []
+        for held in jobs:
+            ticket = self._free.pop()
+            held.executor, held.ticket = self, ticket
+            self.in_hand[ticket] = held
+            self._board.mark(ticket, NOT_STARTED)
+            self._board.set_expiry(ticket, held.expires_at)
+            orders.append(Order.of(ticket, held.job))
+        self.send({"run": orders})
+        if not self._deadline:
+            self.refresh_deadline()
+
+    def taken_back(self, ticket: int) -> Held | None:
+        """The job of a ticket whose outcome has come; the ticket is free again."""
+        held = self.in_hand.pop(ticket, None)
+        if held is not None:
+            held.executor, held.ticket = None, -1
+            self._free.append(ticket)
+            if not self.in_hand:
+                self._write_deadline(0.0)
+        return held
+
+    def renewed(self, held: Held) -> None:
+        """A lease in hand was prolonged; `refresh_deadline` after the last of them."""
+        self._board.set_expiry(held.ticket, held.expires_at)
+
+    def refresh_deadline(self) -> None:
+        """Tell the sentinel the earliest expiry in hand, less the margin."""
+        earliest = min((held.expires_at for held in self.in_hand.values()), default=0.0)
+        self._write_deadline(earliest - self._config.margin_seconds if earliest else 0.0)
+
+    def _write_deadline(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._deadlines.write(self.place, self.pid, deadline)
+
+    def cancel(self, held: Held, cause: Cause) -> None:
+        """Set the token of a job in hand."""
+        self.send({"cancel": [[held.ticket, cause]]})
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; lost where the executor is dead, which its death will tell."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(pack(message))
+
+    def kill(self) -> None:
+        """SIGKILL to the executor and all in its process group; the death is reported as any other."""
+        kill_group(self.pid)
+
+    async def gone(self) -> None:
+        """Wait until the process has ended and its death has been reported."""
+        if self._watcher is not None:
+            await self._watcher

@@ -1,0 +1,74 @@
+"""Notes of a keeper's executors in the run folder, so that the next keeper can end what outlived this one.
+
+Executors die with their keeper (PR_SET_PDEATHSIG); this is for the rest: a kernel without it, a handler's
+process that changed its credentials, a machine that lost the signal.
+"""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+from shiftboss.queue.runtime.sentinel import kill_group
+
+log = logging.getLogger("shiftboss.leftovers")
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; with the pid it names a process for certain. Linux."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+class Notes:
+    """The notes of one keeper: a file `keeper-POOL-PID.json` with its own start time and its executors'."""
+
+    def __init__(self, folder: str, *, pool: str) -> None:
+        safe = "".join(c if c.isalnum() else "_" for c in pool)
+        self._folder = Path(folder)
+        self._path = self._folder / f"keeper-{safe}-{os.getpid()}.json"
+        self._prefix = f"keeper-{safe}-"
+        self._executors: dict[int, int | None] = {}
+
+    def add(self, pid: int) -> None:
+        """Note an executor."""
+        self._executors[pid] = start_time(pid)
+        self._write()
+
+    def remove(self, pid: int) -> None:
+        """Forget an executor that has ended."""
+        self._executors.pop(pid, None)
+        self._write()
+
+    def clear(self) -> None:
+        """All have ended."""
+        self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keeper = {"pid": os.getpid(), "started": start_time(os.getpid())}
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps({"keeper": keeper, "executors": list(self._executors.items())}))
+        fresh.replace(self._path)
+
+    def kill_leftovers(self) -> list[int]:
+        """End executors of keepers of this pool that are gone; answers their pids."""
+        killed: list[int] = []
+        for path in self._folder.glob(f"{self._prefix}*.json") if self._folder.is_dir() else ():
+            try:
+                notes = json.loads(path.read_text())
+                keeper = notes["keeper"]
+                if keeper["started"] is None or start_time(keeper["pid"]) == keeper["started"]:
+                    continue
+                alive = [pid for pid, started in notes["executors"] if started and start_time(pid) == started]
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # half-written or not ours; nothing is killed on a guess
+            for pid in alive:
+                log.warning("leftover.killed", extra={"pid": pid})
+                kill_group(pid)
+            killed += alive
+            path.unlink(missing_ok=True)
+        return killed

@@ -1,0 +1,105 @@
+"""What the runtime asks of the world around it."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
+from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+
+
+class QueueClient(Protocol):
+    """A worker's way to the record. Every call raises StoreUnavailable while the record cannot be reached."""
+
+    async def open(self) -> None:
+        """Connect. Raises SchemaTooOld or UnsupportedDatabase where this version cannot work there."""
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+    async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
+        """Announce the worker; later calls are made in the name of the id that comes back."""
+
+    async def worker_heartbeat(self, status: WorkerStatus) -> bool:
+        """Say that the worker lives; False where the record no longer knows it."""
+
+    async def claim(self, queue: str, tasks: Sequence[str], limit: int, after: Mark | None) -> list[Claimed]:
+        """Lease available jobs of a queue in the order in which they are to run."""
+
+    async def heartbeat(self, leases: Sequence[Lease]) -> Heartbeat:
+        """Prolong leases."""
+
+    async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
+        """Finish jobs."""
+
+    async def fail(self, items: Sequence[tuple[Lease, Failed]]) -> Settlement:
+        """Count failures."""
+
+    async def release(self, items: Sequence[tuple[Lease, Released]]) -> Settlement:
+        """Give jobs back unharmed."""
+
+    async def quarantine(self, items: Sequence[tuple[Lease, Quarantined]]) -> Settlement:
+        """Hold back jobs that cannot run at all."""
+
+    async def reap_own(self, items: Sequence[tuple[Lease, Lost]]) -> Settlement:
+        """Settle what a dead executor had in hand."""
+
+    async def stage(self) -> int:
+        """Make due jobs available."""
+
+    async def reap(self) -> int:
+        """Take jobs from expired leases."""
+
+    async def waiting_tasks(self, tasks: Sequence[str]) -> list[str]:
+        """Tasks that wait in the worker's queues and are not among `tasks`."""
+
+
+class Wakeups(Protocol):
+    """Hints that work may be there. Losing one costs a poll's time, never a job."""
+
+    async def listen(self, woken: Callable[[str, int], None]) -> None:
+        """Call `woken(queue, priority)` for each hint, reconnecting by itself, until cancelled."""
+
+
+class Handler(Protocol):
+    """A task as an executor runs it."""
+
+    takes_context: bool
+    call: Callable[..., Any]
+
+
+class Handlers(Protocol):
+    """What the host application gives an executor: its tasks."""
+
+    def known(self) -> frozenset[str]:
+        """Names of the tasks that are loaded."""
+
+    def resolve(self, name: str) -> Handler:
+        """The task of this name. Raises UnknownTask."""
+
+    def backoff_seconds(self, name: str, error: BaseException, failures: int) -> float:
+        """What a retry waits after this failure (counted from 1)."""
+
+    def encode_result(self, value: Any) -> str | None:
+        """The JSON text of a result. Raises NotStorable."""
+
+    def task_result(self, job_id: int) -> Any:
+        """Django's TaskResult of a job, read anew."""
+
+    def after_job(self) -> None:
+        """Tidy up in the thread that ran a job: database connections and the like."""
+
+
+class Clock(Protocol):
+    """Seconds that go on while the machine sleeps, alike in all processes of a host."""
+
+    def __call__(self) -> float:
+        """Now."""
+
+
+def boot_clock() -> float:
+    """The host's boot-time clock in seconds; the monotonic one where there is no boot-time clock."""
+    return time.clock_gettime(_BOOT_CLOCK)
+
+
+_BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
