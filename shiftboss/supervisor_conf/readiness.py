@@ -9,8 +9,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from shiftboss import conf
 from shiftboss.queue.errors import SchemaTooOld, StoreUnavailable, UnsupportedDatabase
+from shiftboss.queue.store.schema import OLDEST_SERVER
 
-OLDEST = 15
+OLDEST = OLDEST_SERVER // 10000
 """The oldest major version of PostgreSQL that the record's statements run on."""
 
 

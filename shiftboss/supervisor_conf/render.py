@@ -13,9 +13,8 @@ from pathlib import Path
 
 from shiftboss.conf import Config
 from shiftboss.queue.errors import ShiftbossError
-from shiftboss.supervisor_conf import places
+from shiftboss.supervisor_conf import places, postgres
 from shiftboss.supervisor_conf.installation import Installation
-from shiftboss.supervisor_conf.postgres import START_SECONDS, Postgres
 
 WEB_THREADS = 8
 """Threads of the console's server, and the connections that they share."""
@@ -131,7 +130,8 @@ def _section(program: Program, installation: Installation) -> dict[str, str]:
         "stopasgroup": "false",
         "killasgroup": "true",
         "redirect_stderr": "true",
-        "stdout_logfile": value(installation.logs / f"{program.name}.log"),
+        # Relative to the home, where supervisord runs: it expands this one value twice, and trips over a `%`.
+        "stdout_logfile": f"{installation.logs.name}/{program.name}.log",
         "stdout_logfile_maxbytes": "10MB",
         "stdout_logfile_backups": "3",
     }
@@ -151,10 +151,10 @@ def gated(command: list[str], *, dies_by: str = "TERM") -> list[str]:
 def _postgres(home: Path) -> Program:
     return Program(
         name="postgres",
-        command=[*places.dies_with_parent("INT"), *Postgres.of(home).command()],
+        command=[*places.dies_with_parent("INT"), *postgres.command(home)],
         priority=10,
         stop_signal="INT",
-        stop_seconds=int(START_SECONDS),
+        stop_seconds=int(postgres.START_SECONDS),
         start_retries=30,
     )
 

@@ -1,0 +1,110 @@
+"""`shiftboss run` and `shiftboss status` without anything running, and what they say to bad input."""
+
+import json
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from shiftboss.queue.errors import UnsupportedDatabase
+from shiftboss.supervisor_conf import readiness
+from tests.programs.tree import shiftboss
+
+JOBS = "tests.programs.jobs"
+NOWHERE = "postgresql://nobody@127.0.0.1:9/nothing"
+
+
+@pytest.mark.requirement("L32")
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        (["add", "--args", "[1]"], 2),
+        (["add", "--args", "[1]", "--kwargs", '{"two": 4}'], 5),
+        (["attempt"], 1),
+        (["slowly", "--args", '["ü"]'], "ü"),
+    ],
+)
+def test_a_task_runs_with_no_server_and_no_database(home: Path, words: list[str], result: object) -> None:
+    name, *options = words
+    ran = shiftboss(home, "run", f"{JOBS}.{name}", *options, DATABASE_URL=NOWHERE)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout.splitlines()[-1]) == result
+    assert not home.exists()
+
+
+@pytest.mark.requirement("L32")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([f"{JOBS}.missing"], "'tests.programs.jobs.missing' cannot be imported"),
+        (["nothing.at.all"], "No module named 'nothing'"),
+        ([f"{JOBS}.plain"], "decorate it with @task"),
+        ([f"{JOBS}.broken"], "failed: ValueError: broken on purpose"),
+        ([f"{JOBS}.add"], "failed: TypeError"),
+        ([f"{JOBS}.unstorable"], "cannot be stored as JSON"),
+        ([f"{JOBS}.add", "--args", "{}"], "--args must be a JSON list"),
+        ([f"{JOBS}.add", "--args", "["], "--args is not JSON"),
+        ([f"{JOBS}.add", "--args", "[NaN]"], "JSON cannot hold"),
+        ([f"{JOBS}.add", "--kwargs", "[]"], "--kwargs must be a JSON object"),
+        ([f"{JOBS}.add", "--settings", "no.such.settings"], "--pythonpath"),
+    ],
+)
+def test_what_cannot_run_is_named_with_exit_code_1(home: Path, words: list[str], complaint: str) -> None:
+    ran = shiftboss(home, "run", *words, DATABASE_URL=NOWHERE)
+    assert ran.returncode == 1
+    assert complaint in ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["run"], ["up", "--port", "many"], ["status", "--format", "x"]]
+)
+def test_wrong_usage_has_exit_code_2(home: Path, words: list[str]) -> None:
+    assert shiftboss(home, *words).returncode == 2
+
+
+@pytest.mark.parametrize("words", [[], ["up"], ["status"], ["run"]])
+def test_help_has_examples(home: Path, words: list[str]) -> None:
+    helped = shiftboss(home, *words, "--help")
+    assert helped.returncode == 0
+    assert "examples:\n  shiftboss " in helped.stdout
+
+
+@pytest.mark.parametrize("command", ["status", "up"])
+def test_an_unreachable_database_is_named_without_its_password(home: Path, command: str) -> None:
+    refused = shiftboss(home, command, DATABASE_URL="postgresql://me:secret@127.0.0.1:9/jobs")
+    assert refused.returncode == 1
+    assert "the database 'jobs' at 127.0.0.1:9 cannot be reached" in refused.stderr
+    assert "secret" not in refused.stderr + refused.stdout
+
+
+@pytest.mark.parametrize("command", ["status", "up"])
+def test_a_database_that_is_not_postgresql_is_refused(home: Path, command: str) -> None:
+    by_address = shiftboss(home, command, DATABASE_URL="mysql://me:secret@db/jobs")
+    by_settings = shiftboss(home, command, "--settings", "tests.programs.sqlite_settings")
+    for refused in (by_address, by_settings):
+        assert refused.returncode == 1
+        assert "PostgreSQL 15 or newer" in refused.stderr
+        assert "secret" not in refused.stderr
+
+
+def test_status_of_a_database_without_migrations_says_how_to_apply_them(home: Path) -> None:
+    server = urlsplit(os.environ["DATABASE_URL"])
+    with psycopg.connect(server._replace(path="/postgres").geturl(), autocommit=True) as connection:
+        connection.execute("create database shiftboss_empty")
+        try:
+            url = server._replace(path="/shiftboss_empty").geturl()
+            refused = shiftboss(home, "status", DATABASE_URL=url)
+        finally:
+            connection.execute("drop database shiftboss_empty with (force)")
+    assert refused.returncode == 1
+    assert "migrate" in refused.stderr
+
+
+@pytest.mark.django_db
+def test_an_old_postgresql_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "OLDEST", 99)
+    with pytest.raises(UnsupportedDatabase, match="needs 99 or newer"):
+        readiness.check_server()

@@ -1,0 +1,253 @@
+"""`shiftboss up` with nothing replaced: what runs, what it refuses, how it ends."""
+
+import fcntl
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import termios
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from shiftboss.supervisor_conf import control, render
+from tests.programs.tree import (
+    START_SECONDS,
+    STOP_SECONDS,
+    Tree,
+    command,
+    environment,
+    forget,
+    free_port,
+    shiftboss,
+)
+from tests.waiting import wait_for
+
+Start = Callable[..., Tree]
+
+
+@pytest.mark.requirement("C2", "C6")
+def test_database_console_maintainer_and_worker_run_under_supervisord(running: Tree) -> None:
+    states = wait_for(lambda: _all_started(running), seconds=START_SECONDS)
+    assert set(states) == {"postgres", "maintainer", "web", "worker-default-1", "first-command"}
+
+
+def _all_started(tree: Tree) -> dict[str, str]:
+    states = {program["name"]: program["statename"] for program in tree.programs()}
+    once = states.pop("first-command")
+    done = once == "EXITED" and set(states.values()) == {"RUNNING"}
+    return {**states, "first-command": once} if done else {}
+
+
+@pytest.mark.requirement("C3")
+def test_the_printed_address_leads_to_a_login(running: Tree) -> None:
+    [address] = re.findall(r"Console: +(\S+)", running.text())
+    with urllib.request.urlopen(address, timeout=10) as page:
+        assert 'type="password"' in page.read().decode()
+
+
+def test_the_first_password_is_shown_and_kept_for_its_owner_alone(running: Tree) -> None:
+    kept = running.home / "admin-password"
+    assert f"password: {kept.read_text().strip()} " in running.text()
+    for name in ("admin-password", "secret-key", "installation.json", "supervisord.conf"):
+        assert stat.S_IMODE((running.home / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE((running.home / "log").stat().st_mode) == 0o700
+
+
+def test_no_secret_stands_in_the_configuration_or_the_logs(running: Tree) -> None:
+    texts = [(running.home / "supervisord.conf").read_text()]
+    texts += [log.read_text() for log in (running.home / "log").iterdir()]
+    for name in ("admin-password", "secret-key"):
+        secret = (running.home / name).read_text().strip()
+        assert not any(secret in text for text in texts), name
+
+
+def test_the_first_command_has_run_once(running: Tree) -> None:
+    log = running.home / "log" / "first-command.log"
+    wait_for(lambda: "System check identified" in log.read_text(), seconds=START_SECONDS)
+
+
+@pytest.mark.requirement("C1", "L28")
+def test_status_shows_every_state_and_the_worker(running: Tree) -> None:
+    def report() -> dict[str, list[dict[str, object]]]:
+        asked = shiftboss(running.home, "status", "--format", "json")
+        assert asked.returncode == 0, asked.stderr
+        found: dict[str, list[dict[str, object]]] = json.loads(asked.stdout)
+        return found if found["workers"] else {}
+
+    found = wait_for(report, seconds=START_SECONDS)
+    assert {"completed", "quarantined", "running", "available"} <= set(found["states"])
+    assert found["workers"][0]["alive"] is True
+    assert found["oldest_available_seconds"] is None
+
+
+def test_status_in_words_names_the_worker(running: Tree) -> None:
+    wait_for(lambda: "heartbeat" in shiftboss(running.home, "status").stdout, seconds=START_SECONDS)
+
+
+def test_a_second_up_in_the_same_home_is_refused(running: Tree) -> None:
+    refused = shiftboss(running.home, "up")
+    assert refused.returncode == 1
+    assert "runs already" in refused.stderr
+    assert f":{running.port}/" in refused.stderr
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_refused(home: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        by_option, by_environment = shiftboss(home, "up", "--port", port), shiftboss(home, "up", PORT=port)
+    for refused in (by_option, by_environment):
+        assert refused.returncode == 1
+        assert f"port {port} is taken" in refused.stderr
+
+
+def test_every_program_imports_the_queue_of_the_standard_library(running: Tree) -> None:
+    import queue
+
+    pythons = [p for p in running.processes() if p.is_running() and "-P" in p.cmdline()]
+    modules = " ".join(" ".join(p.cmdline()) for p in pythons)
+    for wanted in ("supervisor.supervisord", "gunicorn", "shiftboss_maintainer", "shiftboss.queue.runtime"):
+        assert wanted in modules
+    seen = set()
+    for process in pythons:
+        asked = [process.cmdline()[0], "-P", "-c", "import queue; print(queue.__file__)"]
+        told = subprocess.check_output(asked, cwd=process.cwd(), env=process.environ(), text=True)
+        seen.add(told.strip())
+    assert seen == {queue.__file__}
+
+
+def test_no_program_of_python_looks_for_modules_in_its_folder(running: Tree) -> None:
+    lines = [p.cmdline() for p in running.processes() if p.is_running()]
+    pythons = [line for line in lines if "python" in Path(line[0]).name]
+    assert pythons
+    assert [line for line in pythons if not {"-P", "-I"} & set(line)] == []
+
+
+@pytest.mark.requirement("C2")
+def test_a_killed_server_of_the_console_is_started_again(running: Tree) -> None:
+    def pid() -> int:
+        return next(int(p["pid"]) for p in running.programs() if p["name"] == "web")
+
+    before = pid()
+    os.kill(before, signal.SIGKILL)
+    wait_for(lambda: pid() not in (0, before), seconds=START_SECONDS)
+
+
+def test_supervisord_is_asked_only_what_the_list_allows(running: Tree) -> None:
+    socket_path = render.socket_path(running.home)
+    assert control.call(socket_path, "getState")["statename"] == "RUNNING"
+    with pytest.raises(ValueError, match="not among"):
+        control.call(socket_path, "shutdown")
+    with pytest.raises(control.SupervisorRefused, match="BAD_NAME"):
+        control.call(socket_path, "startProcess", "nothing")
+    assert stat.S_IMODE(socket_path.stat().st_mode) == 0o700
+
+
+@pytest.mark.requirement("C2", "C6")
+def test_an_interrupt_leaves_no_process_and_the_next_start_has_the_same_data(start: Start) -> None:
+    first = start().ready()
+    before = first.ask("select system_identifier from pg_control_system()")
+    assert first.interrupt() == 0, first.text()
+    assert first.left() == []
+    assert first.text().rstrip().endswith("Stopped.")
+
+    second = start().ready()
+    assert second.ask("select system_identifier from pg_control_system()") == before
+    assert second.ask("select count(*) from auth_user") == 1
+    assert "admin-password" in second.text()
+
+
+def test_killing_supervisord_leaves_no_process_and_the_next_start_goes_on(start: Start) -> None:
+    first = start().ready()
+    first.supervisord().kill()
+    assert first.up.wait(timeout=STOP_SECONDS) == 1
+    assert "ended by itself (signal SIGKILL)" in first.text()
+    wait_for(lambda: first.left() == [], seconds=10)
+    assert start().ready().ask("select count(*) from auth_user") == 1
+
+
+def test_killing_up_itself_stops_the_programs_too(start: Start) -> None:
+    tree = start().ready()
+    tree.up.kill()
+    tree.up.wait()
+    wait_for(lambda: tree.left() == [], seconds=STOP_SECONDS)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_ctrl_c_in_the_terminal_of_make_is_no_error_of_make(home: Path) -> None:
+    recipe = home.parent / "Makefile"
+    recipe.write_text("up:\n\t@" + " ".join(command("--port", str(free_port()))) + "\n")
+    master, slave = os.openpty()
+    make = subprocess.Popen(
+        ["make", "-f", str(recipe)],
+        cwd=home.parent,
+        env=environment(home),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while b"Ready." not in shown:
+            shown += os.read(master, 1000)
+        started = psutil.Process(make.pid).children(recursive=True)
+        os.write(master, b"\x03")
+        assert make.wait(timeout=STOP_SECONDS) == 0
+        assert [p for p in started if p.is_running()] == []
+    finally:
+        make.kill()
+        os.close(master)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as somebody else")
+def test_an_ordinary_user_runs_it_too(home: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    reached = subprocess.run(
+        [sys.executable, "-P", "-c", "import shiftboss.cli"],
+        cwd="/",
+        env=environment(home),
+        user=nobody.pw_uid,
+        group=nobody.pw_gid,
+        extra_groups=[],
+        check=False,
+        capture_output=True,
+    )
+    if reached.returncode:
+        pytest.skip("the user nobody cannot reach this Python or this checkout")
+    os.chown(home.parent, nobody.pw_uid, nobody.pw_gid)
+    tree = Tree(home, user=nobody.pw_uid)
+    try:
+        tree.ready()
+        assert {p.uids().real for p in tree.processes()} == {nobody.pw_uid}
+        assert tree.interrupt() == 0
+        assert tree.left() == []
+    finally:
+        tree.end()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a home that its database cannot reach")
+def test_a_home_that_nobody_can_reach_keeps_its_database_in_a_shared_place(home: Path) -> None:
+    home.parent.chmod(0o700)
+    tree = Tree(home)
+    try:
+        tree.ready()
+        assert tree.ask("show data_directory").startswith("/var/lib/shiftboss/")
+        assert stat.S_IMODE(home.parent.stat().st_mode) == 0o700
+        assert tree.interrupt() == 0
+    finally:
+        tree.end()
+        forget(home)
