@@ -7,6 +7,7 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def number(value: int) -> str:
@@ -19,10 +20,12 @@ def duration(seconds: float) -> str:
     if seconds < 0:
         seconds = 0.0
     if seconds < 1:
-        return _("%(n)s ms") % {"n": round(seconds * 1000)}
-    if seconds < 10:
-        return _("%(n)s s") % {"n": formats.number_format(seconds, 1)}
-    return _long(int(seconds))
+        text = _("%(n)s ms") % {"n": round(seconds * 1000)}
+    elif seconds < 10:
+        text = _("%(n)s s") % {"n": formats.number_format(seconds, 1)}
+    else:
+        text = _long(int(seconds))
+    return text.replace(" ", _NO_BREAK)
 
 
 def _long(seconds: int) -> str:
@@ -45,7 +48,7 @@ def relative(moment: datetime, now: datetime) -> str:
     seconds = int((now - moment).total_seconds())
     if abs(seconds) < 1:
         return _("now")
-    text = _one(abs(seconds))
+    text = _one(abs(seconds)).replace(" ", _NO_BREAK)
     return _("%(time)s ago") % {"time": text} if seconds > 0 else _("in %(time)s") % {"time": text}
 
 

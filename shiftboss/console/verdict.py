@@ -89,21 +89,24 @@ def _waiting_long(counts: Sequence[Count]) -> list[Finding]:
 
 
 def _late_workers(workers: Sequence[WorkerRow]) -> list[Finding]:
-    text = _("Worker %(id)s on %(host)s is late: last heartbeat %(age)s ago, its lease is %(lease)s")
-    return [
-        Finding(
-            Level.WRONG,
-            text
-            % {
-                "id": worker.id,
-                "host": visible(worker.host),
-                "age": duration(worker.heartbeat_age_seconds),
-                "lease": duration(worker.lease_seconds),
-            },
-        )
-        for worker in workers
-        if is_late(worker)
-    ]
+    late = [worker for worker in workers if is_late(worker)]
+    if not late:
+        return []
+    worst = max(late, key=lambda worker: worker.heartbeat_age_seconds / worker.lease_seconds)
+    text = ngettext(
+        "Worker %(id)s on %(host)s is late: last heartbeat %(age)s ago, its lease is %(lease)s",
+        "%(workers)s workers are late: the last heartbeat of worker %(id)s on %(host)s was %(age)s ago,"
+        " its lease is %(lease)s",
+        len(late),
+    )
+    facts = {
+        "workers": number(len(late)),
+        "id": f"#{worst.id}",
+        "host": visible(worst.host),
+        "age": duration(worst.heartbeat_age_seconds),
+        "lease": duration(worst.lease_seconds),
+    }
+    return [Finding(Level.WRONG, text % facts)]
 
 
 def late_after(worker: WorkerRow) -> float:

@@ -67,7 +67,7 @@ def spoken(words: dict[str, Promise], word: str) -> str:
 
 def rejection(data: dict[str, object]) -> str:
     """What a rejected write wanted, and what stands instead."""
-    text = _("%(verb)s under fence %(offered)s was refused; the job holds fence %(held)s and is %(state)s.")
+    text = _("“%(verb)s” under fence %(offered)s was refused; the job holds fence %(held)s and is %(state)s.")
     return text % {
         "verb": data.get("verb"),
         "offered": data.get("fence_offered"),

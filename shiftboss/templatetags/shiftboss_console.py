@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.figures import Tally
-from shiftboss.queue.store.read import EventRow, WorkerRow
+from shiftboss.queue.store.read import EventRow, JobDetail, WorkerRow
 
 SHOWN_CHARACTERS = 50_000
 """Of a longer document the beginning is shown; the page is asked for every two seconds."""
@@ -79,6 +79,14 @@ def reason(name: str) -> str:
 def outcome(name: str) -> str:
     """How an attempt ended."""
     return words.spoken(words.OUTCOMES, name)
+
+
+@register.filter
+def waited(job: JobDetail) -> float | None:
+    """How many seconds after its due time the last attempt started; None where the job is due once more."""
+    if job.started_at is None or job.started_at < job.due_at:
+        return None
+    return (job.started_at - job.due_at).total_seconds()
 
 
 @register.filter

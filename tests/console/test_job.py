@@ -1,0 +1,160 @@
+"""The page of one job."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+
+from shiftboss.queue.authority import Owner
+from shiftboss.queue.store import upkeep
+from shiftboss.queue.store.statement import run
+from tests.console import scenes
+
+pytestmark = pytest.mark.requirement("C3", "C4")
+
+
+def shown(browser: Client, job_id: int) -> str:
+    response = browser.get(f"/jobs/{job_id}/")
+    assert response.status_code == 200, response.content.decode()
+    return response.content.decode()
+
+
+def fact(page: str, name: str) -> str:
+    found = re.search(rf"<dt>{name}</dt><dd[^>]*>(.*?)</dd>", page, re.DOTALL)
+    assert found, f"no fact {name}"
+    return re.sub(r"<[^>]*>", "", found[1]).replace("\N{NO-BREAK SPACE}", " ").strip()
+
+
+def documents(page: str) -> list[str]:
+    return re.findall(r'<pre class="document"[^>]*>(.*?)</pre>', page, re.DOTALL)
+
+
+def test_a_waiting_job_shows_its_facts(browser: Client) -> None:
+    job_id = scenes.job(queue="mail", priority=7, max_attempts=4, authority=Owner("user_123"))
+    page = shown(browser, job_id)
+    assert fact(page, "Queue") == "mail"
+    assert fact(page, "Priority") == "7"
+    assert fact(page, "Failures") == "0 of 4"
+    assert fact(page, "Fence") == "0"
+    assert fact(page, "Owner") == "user_123"
+    assert re.search(r"^(now|\d+ s ago) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$", fact(page, "Enqueued"))
+    assert "No attempt has ended yet." in page
+    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT[\d:.]+\+00:00" title="[^"]* UTC">', page)
+
+
+def test_a_running_job_shows_its_lease_and_worker(browser: Client) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job()
+    scenes.claimed(worker)
+    page = shown(browser, job_id)
+    assert re.fullmatch(r"\d+ s left", fact(page, "Lease"))
+    assert fact(page, "Worker") == f"#{worker}"
+    assert fact(page, "Fence") == "1"
+
+
+def test_a_running_job_whose_lease_is_over_is_shown_so(browser: Client) -> None:
+    job_id = scenes.job()
+    scenes.claimed(scenes.worker(), lease_seconds=0.001)
+    assert fact(shown(browser, job_id), "Lease") == "expired"
+
+
+def test_a_completed_job_shows_its_result(browser: Client) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job()
+    scenes.completed(scenes.claimed(worker), worker, result='{"sent": 12345678901234567890}', run_ms=1500)
+    page = shown(browser, job_id)
+    assert documents(page)[1] == "{&quot;sent&quot;: 12345678901234567890}"
+    assert fact(page, "Took") == "1.5 s"
+    assert "fence 1" in page
+
+
+def test_a_failed_attempt_shows_its_evidence_and_marks_the_applications_frames(browser: Client) -> None:
+    job_id = scenes.quarantined_job(scenes.worker())
+    page = shown(browser, job_id)
+    assert "Held back because it failed as often as it may." in page
+    assert "smtplib.SMTPRecipientsRefused" in page
+    frames = re.findall(r'<pre class="(frame[^"]*)">(.*?)</pre>', page, re.DOTALL)
+    assert [kind for kind, text in frames if "/app/shop/tasks.py" in text] == ["frame own"]
+    assert [kind for kind, text in frames if "site-packages" in text or "smtplib.py" in text] == ["frame"] * 2
+    assert "ran 412\N{NO-BREAK SPACE}ms" in page
+    assert "fence 1" in page
+
+
+@pytest.mark.requirement("B4", "L4")
+def test_a_rejected_late_write_is_shown_with_both_fences_and_the_worker(browser: Client) -> None:
+    slow, quick = scenes.worker(), scenes.worker()
+    job_id = scenes.job()
+    late = scenes.claimed(slow, lease_seconds=0.001)
+    run(upkeep.reap(authority=scenes.SYSTEM))
+    run(upkeep.stage(authority=scenes.SYSTEM))
+    scenes.claimed(quick)
+    scenes.completed(late, slow)
+    page = shown(browser, job_id)
+    assert "Late write rejected" in page
+    assert "“complete” under fence 1 was refused; the job holds fence 2 and is running." in page
+    assert f"#{slow}" in page
+    assert "the worker stopped renewing its lease" in page
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe",
+    "\x1b[31mred\x1b[0m",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7|add:7 }}{% now %}",
+    "x" * 5000,
+]
+
+
+def test_hostile_job_data_is_shown_harmless(browser: Client) -> None:
+    worker = scenes.worker("a/b <i>&", host="<b>host</b>")
+    args = json.dumps({"args": HOSTILE, "kwargs": {}}, ensure_ascii=False)
+    job_id = scenes.job(
+        "a/<script>alert(2)</script>\N{RIGHT-TO-LEFT OVERRIDE}.t", queue="a/b <i>&", args=args, max_attempts=1
+    )
+    claimed = scenes.claimed(
+        worker, queue="a/b <i>&", tasks=["a/<script>alert(2)</script>\N{RIGHT-TO-LEFT OVERRIDE}.t"]
+    )
+    scenes.failed(
+        claimed, worker, type="<u>E", message="\x1b[1m<svg/onload=alert(3)>\u2066", traceback="<script>\x9b31m"
+    )
+    for address in ("/", "/jobs/?state=quarantined", f"/jobs/{job_id}/"):
+        page = browser.get(address).content.decode()
+        body = page[page.index('<div id="live"') :]
+        assert "<script" not in body
+        assert "<img" not in body
+        assert "<svg/" not in body
+        assert "<b>host" not in body
+        assert "<u>" not in body
+        assert "<i>" not in body
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0e-\x1f\x7f-\x9f]", page)
+    assert "\\u202e" in body
+    assert "\\x1b" in body
+    assert 'href="/jobs/?state=quarantined&amp;queue=a%2Fb%20%3Ci%3E%26"' in body
+
+
+def test_digits_stay_as_they_were_stored(browser: Client) -> None:
+    args = '{"args": [9007199254740993, 0.10, 1e2, 123456789012345678901234567890.000100], "kwargs": {}}'
+    [text] = documents(shown(browser, scenes.job(args=args)))
+    assert "[9007199254740993, 0.10, 100, 123456789012345678901234567890.000100]" in text
+
+
+def test_a_very_large_document_is_cut_and_says_so(browser: Client) -> None:
+    args = json.dumps({"args": ["y" * 900_000], "kwargs": {}})
+    page = shown(browser, scenes.job(args=args))
+    assert len(page) < 120_000
+    assert "Only the beginning is shown; the whole is 878.9 KiB." in page
+
+
+@pytest.mark.parametrize("job_id", ["999999999", "9223372036854775808", "9" * 300])
+def test_an_unknown_job_is_not_found(browser: Client, job_id: str) -> None:
+    response = browser.get(f"/jobs/{job_id}/")
+    assert response.status_code == 404
+    assert "There is no such job" in response.content.decode()
+
+
+def test_a_job_asks_the_database_little(browser: Client, django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]
+    job_id = scenes.quarantined_job(scenes.worker())
+    with django_assert_max_num_queries(12):
+        shown(browser, job_id)

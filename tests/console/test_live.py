@@ -1,0 +1,70 @@
+"""Pages keep themselves fresh, and are kept by nobody else."""
+
+import html
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from tests.console import scenes
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.requirement("C3")
+
+
+def version(response: HttpResponse) -> str:
+    found = re.search(r"hx-headers='([^']*)'", response.content.decode())
+    assert found
+    return str(json.loads(html.unescape(found[1]))["Shiftboss-Version"])
+
+
+def refresh(browser: Client, address: str, known: str = "") -> HttpResponse:
+    return browser.get(address, headers={"HX-Request": "true", "Shiftboss-Version": known})  # type: ignore[return-value]
+
+
+def test_a_refresh_is_answered_with_the_live_part_alone(browser: Client) -> None:
+    scenes.job()
+    part = refresh(browser, "/jobs/?state=available").content.decode()
+    assert part.startswith('<div id="live" hx-get="/jobs/?state=available"')
+    assert "<html" not in part
+    assert "csrf" not in part
+
+
+@pytest.mark.parametrize("address", ["/", "/jobs/?state=available", "/jobs/{job}/"])
+def test_a_refresh_of_an_unchanged_page_has_no_content(browser: Client, address: str) -> None:
+    # A day ago, so that no relative time moves on between the two requests.
+    job_id = scenes.job(due_at=timezone.now() - timedelta(days=3))
+    address = address.format(job=job_id)
+
+    def unchanged() -> bool:
+        answer = refresh(browser, address, version(browser.get(address)))  # type: ignore[arg-type]
+        assert answer.status_code == (200 if answer.content else 204)
+        return answer.status_code == 204
+
+    # A second may pass between the two requests and age a time on the page: then once more.
+    wait_for(unchanged, seconds=5)
+
+
+def test_a_refresh_of_a_changed_page_has_the_new_part_and_its_version(browser: Client) -> None:
+    old = version(browser.get("/jobs/?state=available"))  # type: ignore[arg-type]
+    job_id = scenes.job()
+    answer = refresh(browser, "/jobs/?state=available", old)
+    assert answer.status_code == 200
+    assert f'data-key="{job_id}"' in answer.content.decode()
+    assert version(answer) != old
+
+
+@pytest.mark.parametrize("address", ["/", "/jobs/", "/jobs/?state=no", "/jobs/{job}/", "/jobs/999999/"])
+def test_no_page_with_job_data_is_stored_anywhere(browser: Client, address: str) -> None:
+    address = address.format(job=scenes.job())
+    assert browser.get(address).headers["Cache-Control"] == "no-store"
+
+
+def test_the_page_and_its_part_are_never_mistaken_for_each_other(browser: Client) -> None:
+    varies = browser.get("/").headers["Vary"]
+    assert "HX-Request" in varies
+    assert "Shiftboss-Version" in varies

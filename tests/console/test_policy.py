@@ -1,0 +1,77 @@
+"""The content security policy, and a host project that the console must not disturb."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+
+from tests.console import scenes
+
+pytestmark = pytest.mark.requirement("C3", "C7")
+
+PAGES = ["/", "/jobs/", "/jobs/?state=quarantined", "/jobs/{job}/", "/jobs/999999/", "/login/"]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_forbids_what_it_does_not_need(browser: Client, address: str) -> None:
+    address = address.format(job=scenes.quarantined_job(scenes.worker()))
+    policy = browser.get(address).headers["Content-Security-Policy"]
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_no_page_holds_an_inline_script_or_style(browser: Client, address: str) -> None:
+    page = browser.get(address.format(job=scenes.quarantined_job(scenes.worker()))).content.decode()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|hx-on|hx-vals", page)
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", page))
+
+
+@override_settings(ROOT_URLCONF="tests.console.prefixed_urls")
+def test_under_a_prefix_every_address_stays_under_it(client: Client, operator: User) -> None:
+    assert client.get("/ops/queue/").headers["Location"] == "/ops/queue/login/?next=/ops/queue/"
+    client.force_login(operator)
+    job_id = scenes.quarantined_job(scenes.worker())
+    for address in ("", "jobs/", "jobs/?state=quarantined", f"jobs/{job_id}/"):
+        response = client.get(f"/ops/queue/{address}")
+        assert response.status_code == 200
+        page = response.content.decode()
+        links = re.findall(r'(?:href|action|hx-get)="(/[^"]*)"', page)
+        assert links
+        assert all(link.startswith(("/ops/queue/", "/static/")) for link in links)
+
+
+@override_settings(ROOT_URLCONF="tests.console.prefixed_urls")
+def test_the_host_projects_own_pages_are_left_alone(client: Client, db: None) -> None:
+    assert "Content-Security-Policy" not in client.get("/shop/").headers
+    assert "Content-Security-Policy" not in client.get("/nowhere/").headers
+    assert "Content-Security-Policy" in client.get("/ops/queue/login/").headers
+
+
+@override_settings(USE_THOUSAND_SEPARATOR=True)
+def test_a_project_that_groups_thousands_gets_whole_ids(browser: Client) -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("alter table shiftboss_job alter column id restart with 1234567")
+    job_id = scenes.job()
+    assert job_id == 1234567
+    assert "Job 1234567" in browser.get(f"/jobs/{job_id}/").content.decode()
+    assert ">1234567</a>" in browser.get("/jobs/?state=available").content.decode()
+
+
+@override_settings(TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}])
+def test_a_project_without_context_processors_gets_the_same_pages(browser: Client) -> None:
+    page = browser.get("/jobs/").content.decode()
+    assert ">kim<" in page
+    assert "csrfmiddlewaretoken" in page
+    assert 'hx-get="/jobs/"' in page

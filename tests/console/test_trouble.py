@@ -1,0 +1,36 @@
+"""The console while the database is in trouble."""
+
+import psycopg
+import pytest
+from django.test import Client
+
+from shiftboss.console import record
+
+pytestmark = pytest.mark.requirement("C3")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("address", ["/", "/jobs/", "/jobs/1/"])
+def test_a_database_that_does_not_answer_in_time_is_said_so(
+    browser: Client, dsn: str, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.1)
+    with psycopg.connect(dsn) as other:
+        other.execute("lock table shiftboss_job in access exclusive mode")
+        response = browser.get(address)
+    assert response.status_code == 503
+    page = response.content.decode()
+    assert "The database did not answer in time" in page
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+    assert browser.get("/").status_code == 200
+
+
+def test_a_database_that_was_not_migrated_is_said_so(browser: Client) -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("alter table shiftboss_worker rename to elsewhere")
+    response = browser.get("/")
+    assert response.status_code == 503
+    assert "The database has not been migrated" in response.content.decode()
