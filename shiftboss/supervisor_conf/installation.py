@@ -49,6 +49,7 @@ class Installation:
             "DJANGO_SETTINGS_MODULE": self.settings,
             "PYTHONPATH": os.pathsep.join(self.path),
             "SHIFTBOSS_HOME": str(self.home),
+            "SHIFTBOSS_RUN_FOLDER": str(self.home / "run"),
             "SHIFTBOSS_SECRET_KEY": secret_key(self.home),
         }
         return values | ({"DATABASE_URL": self.database_url} if self.database_url else {})

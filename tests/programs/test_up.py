@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -19,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shiftboss.supervisor_conf import control, render
+from shiftboss.supervisor_conf import control, places, render
 from tests.programs.tree import (
     START_SECONDS,
     STOP_SECONDS,
@@ -117,7 +116,7 @@ def test_every_program_imports_the_queue_of_the_standard_library(running: Tree) 
 
     pythons = [p for p in running.processes() if p.is_running() and "-P" in p.cmdline()]
     modules = " ".join(" ".join(p.cmdline()) for p in pythons)
-    for wanted in ("supervisor.supervisord", "gunicorn", "shiftboss_maintainer", "shiftboss.queue.runtime"):
+    for wanted in ("supervisor.supervisord", "gunicorn", "shiftboss.queue.maintainer", "shiftboss.queue.runtime"):
         assert wanted in modules
     seen = set()
     for process in pythons:
@@ -215,24 +214,15 @@ def test_ctrl_c_in_the_terminal_of_make_is_no_error_of_make(home: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as somebody else")
 def test_an_ordinary_user_runs_it_too(home: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
-    reached = subprocess.run(
-        [sys.executable, "-P", "-c", "import shiftboss.cli"],
-        cwd="/",
-        env=environment(home),
-        user=nobody.pw_uid,
-        group=nobody.pw_gid,
-        extra_groups=[],
-        check=False,
-        capture_output=True,
-    )
-    if reached.returncode:
+    nobody = places.unprivileged()
+    assert nobody
+    if not (nobody.can("-x", Path(sys.executable)) and nobody.can("-r", Path(places.__file__))):
         pytest.skip("the user nobody cannot reach this Python or this checkout")
-    os.chown(home.parent, nobody.pw_uid, nobody.pw_gid)
-    tree = Tree(home, user=nobody.pw_uid)
+    os.chown(home.parent, nobody.uid, nobody.gid)
+    tree = Tree(home, user=nobody.uid)
     try:
         tree.ready()
-        assert {p.uids().real for p in tree.processes()} == {nobody.pw_uid}
+        assert {p.uids().real for p in tree.processes()} == {nobody.uid}
         assert tree.interrupt() == 0
         assert tree.left() == []
     finally:
