@@ -4,6 +4,8 @@ import pytest
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
+from tests import requirements
+
 
 @pytest.fixture
 def dsn(transactional_db: None) -> str:
@@ -19,3 +21,9 @@ def dsn(transactional_db: None) -> str:
         host=settings["HOST"] or None,
         port=settings["PORT"] or None,
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that names a requirement which does not exist."""
+    if unknown := set(requirements.named_by(items)) - set(requirements.LISTED):
+        raise pytest.UsageError(f"tests name unknown requirements: {sorted(unknown)}")
