@@ -187,7 +187,8 @@ class ExecutorProcess(asyncio.Protocol):
 
     def kill(self) -> None:
         """SIGKILL to the executor and all in its process group; the death is reported as any other."""
-        kill_group(self.pid)
+        if self.pid:  # not started yet: group 0 would be the keeper's own
+            kill_group(self.pid)
 
     async def gone(self) -> None:
         """Wait until the process has ended and its death has been reported."""
