@@ -10,6 +10,7 @@ from shiftboss.queue.authority import Owner
 from shiftboss.queue.store import upkeep
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.requirement("C3", "C4")
 
@@ -86,7 +87,7 @@ def test_a_rejected_late_write_is_shown_with_both_fences_and_the_worker(browser:
     slow, quick = scenes.worker(), scenes.worker()
     job_id = scenes.job()
     late = scenes.claimed(slow, lease_seconds=0.001)
-    run(upkeep.reap(authority=scenes.SYSTEM))
+    wait_for(lambda: run(upkeep.reap(authority=scenes.SYSTEM)), seconds=2)
     run(upkeep.stage(authority=scenes.SYSTEM))
     scenes.claimed(quick)
     scenes.completed(late, slow)

@@ -1,0 +1,214 @@
+"""The console as somebody on call uses it."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.conftest import Opener
+from tests.console import scenes
+
+pytestmark = [pytest.mark.browser, pytest.mark.requirement("C3"), pytest.mark.django_db(transaction=True)]
+
+PHONE = {"viewport": {"width": 390, "height": 844}}
+LONG = "a_module_with_a_very_long_name_indeed." * 8 + "task"
+
+
+def scene() -> int:
+    """Something in every corner; the id of a job with attempts and a traceback."""
+    worker = scenes.worker("default", "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
+    scenes.heartbeat(worker, in_use=3)
+    scenes.completed_job(worker)
+    scenes.job(LONG, args='{"args": ["' + "y" * 4000 + '"], "kwargs": {}}')
+    scenes.job(queue="a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
+    return scenes.quarantined_job(worker)
+
+
+def addresses(job_id: int) -> list[str]:
+    lists = [f"/jobs/?state={state}" for state in ("available", "quarantined", "completed", "discarded")]
+    return ["/", *lists, f"/jobs/{job_id}/", f"/jobs/{job_id - 1}/", f"/jobs/{job_id - 2}/"]
+
+
+def test_somebody_logs_in_finds_a_failed_job_and_logs_out(opened: Opener) -> None:
+    job_id = scene()
+    page = opened("/", logged_in=False)
+    expect(page).to_have_title("Log in · Shiftboss")
+    page.get_by_label("Name").fill("kim")
+    page.get_by_label("Password").fill("correct horse")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("All well")
+    page.get_by_role("link", name="Quarantined").click()
+    page.get_by_role("link", name=str(job_id), exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("send_invoice")
+    expect(page.locator(".trace")).to_contain_text("mailer.deliver(invoice)")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_the_overview_refreshes_by_itself_and_its_title_tells(opened: Opener) -> None:
+    page = opened("/")
+    expect(page).to_have_title("No live worker: nothing runs · Shiftboss")
+    scenes.worker("default")
+    scenes.job()
+    expect(page.locator("tr[data-key=default]")).to_be_visible(timeout=6000)
+    expect(page).to_have_title("All well · Shiftboss")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+def test_a_refresh_leaves_open_details_selection_focus_and_scroll_alone(opened: Opener) -> None:
+    for number in range(30):
+        scenes.job(queue=f"queue-{number:02}")
+    page = opened("/", viewport={"width": 900, "height": 500})
+    page.get_by_text("As a table").click()
+    link = page.locator("tr[data-key=queue-20] a").first
+    link.focus()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('tr[data-key=queue-10] th'))")
+    top = "document.querySelector('tr[data-key=queue-20]').getBoundingClientRect().top"
+    before = page.evaluate(top)
+    assert page.evaluate("scrollY") > 0
+    page.evaluate("window.row = document.querySelector('tr[data-key=queue-20]')")
+    scenes.job(queue="queue-00a")
+    expect(page.locator("tr[data-key=queue-00a]")).to_be_attached(timeout=6000)
+    assert page.locator("details[open]").count() == 1
+    expect(link).to_be_focused()
+    assert page.evaluate("getSelection().toString()") == "queue-10"
+    assert page.evaluate("window.row === document.querySelector('tr[data-key=queue-20]')")
+    assert abs(page.evaluate(top) - before) < 5
+
+
+def test_details_that_were_closed_stay_closed(opened: Opener) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job(max_attempts=9)
+    scenes.failed(scenes.claimed(worker), worker, backoff_seconds=3600)
+    page = opened(f"/jobs/{job_id}/")
+    page.get_by_text("Traceback", exact=True).click()
+    assert page.locator("details[open]").count() == 0
+    with page.expect_response(lambda response: response.status == 200, timeout=6000):
+        pass
+    assert page.locator("details[open]").count() == 0
+
+
+def test_an_unchanged_page_is_answered_without_content(opened: Opener) -> None:
+    page = opened("/jobs/?state=discarded")
+    with page.expect_response(lambda response: response.status == 204, timeout=6000):
+        pass
+    expect(page.get_by_text("No job is discarded.")).to_be_visible()
+
+
+def test_a_hidden_tab_asks_nothing(opened: Opener) -> None:
+    page = opened("/jobs/?state=discarded")
+    hide(page, hidden=True)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(3000)
+    assert asked == []
+    with page.expect_response(lambda response: response.status == 204, timeout=1500):
+        hide(page, hidden=False)
+
+
+def hide(page: Page, *, hidden: bool) -> None:
+    """Let the page believe that its tab is hidden; headless Chromium shows every tab."""
+    page.evaluate(
+        "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+        " document.dispatchEvent(new Event('visibilitychange')) }",
+        hidden,
+    )
+
+
+def test_without_an_answer_the_page_says_that_it_is_old(opened: Opener) -> None:
+    page = opened("/jobs/?state=discarded")
+    page.context.route("**/jobs/**", lambda route: route.fulfill(status=204))
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
+    page.evaluate("htmx.trigger('#live', 'htmx:afterRequest', {successful: false})")
+    expect(page.get_by_text("No answer: what you see is old")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
+
+
+def test_a_session_that_ends_moves_the_page_to_the_login(opened: Opener) -> None:
+    page = opened("/jobs/?state=discarded")
+    page.context.clear_cookies()
+    expect(page.get_by_label("Password")).to_be_visible(timeout=6000)
+    assert page.url.endswith("/login/?next=/jobs/%3Fstate%3Ddiscarded")
+
+
+def test_choosing_a_queue_filters_at_once_and_stands_in_the_address(opened: Opener) -> None:
+    scenes.job(queue="mail")
+    scenes.job(queue="reports")
+    page = opened("/jobs/?state=available")
+    page.get_by_label("Queue").select_option("mail")
+    page.wait_for_url("**/jobs/?state=available&queue=mail")
+    assert page.locator("tbody tr").count() == 1
+
+
+def test_all_works_without_javascript(opened: Opener) -> None:
+    job_id = scene()
+    page = opened("/", logged_in=False, java_script_enabled=False)
+    page.get_by_label("Name").fill("kim")
+    page.get_by_label("Password").fill("correct horse")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text(re.compile(r"As of \d\d:\d\d:\d\d UTC"))).to_be_visible()
+    page.get_by_role("link", name="Jobs", exact=True).click()
+    page.get_by_role("link", name=re.compile("^quarantined")).click()
+    page.get_by_label("Queue").select_option("default")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name=str(job_id), exact=True).click()
+    expect(page.locator(".trace")).to_contain_text("mailer.deliver(invoice)")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_never_scrolls_sideways(opened: Opener, scheme: str) -> None:
+    job_id = scene()
+    page = opened("/", color_scheme=scheme, **PHONE)
+    for address in addresses(job_id):
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        tallest = page.evaluate(
+            "Math.max(0, ...[...document.querySelectorAll('tbody tr')].map(row => row.clientHeight))"
+        )
+        assert tallest < 700, address
+
+
+def test_no_page_breaks_its_own_policy_also_after_it_was_refreshed(opened: Opener) -> None:
+    job_id = scene()
+    page = opened("/")
+    for address in addresses(job_id):
+        page.goto(address)
+        with page.expect_response(
+            lambda response: response.request.headers.get("hx-request") == "true", timeout=6000
+        ):
+            pass
+        assert page.locator("#live [style]").count() == 0
+        assert page.locator("script:not([src])").count() == 0
+    # Whatever the browser complains of fails the test at its end (`opened`).
+
+
+def test_the_browser_holds_the_pages_to_their_policy(chromium: Browser, live_server: LiveServer) -> None:
+    page = chromium.new_page(base_url=live_server.url)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto("/login/")
+    page.evaluate("document.body.setAttribute('style', 'color: rgb(1, 2, 3)')")
+    assert page.evaluate("getComputedStyle(document.body).color") != "rgb(1, 2, 3)"
+    page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))"
+    )
+    assert page.evaluate("window.ran") is None
+    assert len(complaints) >= 2
+    page.close()
+
+
+def test_the_keyboard_alone_reaches_a_job_and_sees_where_it_is(opened: Opener) -> None:
+    scene()
+    page = opened("/jobs/?state=quarantined")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('tbody') !== null"):
+            break
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs/*/")
