@@ -22,8 +22,18 @@ log = logging.getLogger("shiftboss.client")
 
 R = TypeVar("R")
 SYSTEM = System()
-LOCK_TIMEOUT_SECONDS = 1
-STATEMENT_TIMEOUT_SECONDS = 30
+SESSION = """
+set timezone = 'UTC';
+-- A finish waits so long for a row's lock, then the batch is split.
+set lock_timeout = '1s';
+set statement_timeout = '30s';
+-- The hot statements go by index, one plan for all batches. Fresh statistics of a table that is now empty,
+-- now full, would make the planner read it whole, or join two batches row by row.
+set plan_cache_mode = force_generic_plan;
+set enable_seqscan = off;
+set enable_bitmapscan = off;
+set enable_nestloop = off;
+"""
 CHANNEL = "shiftboss_available"
 
 
@@ -64,10 +74,7 @@ class Connection:
                 keepalives_count=3,
                 tcp_user_timeout=10_000,
             )
-            await self._connection.execute(
-                f"set lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; "
-                f"set statement_timeout = '{STATEMENT_TIMEOUT_SECONDS}s'; set timezone = 'UTC'"
-            )
+            await self._connection.execute(SESSION)
         except psycopg.Error as error:
             raise StoreUnavailable(_reason(error)) from None
         return self._connection

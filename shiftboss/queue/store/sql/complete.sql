@@ -1,5 +1,5 @@
 -- complete: a worker's job is done; its row moves to the history.
--- Guard: id, fence, worker, unexpired (a CHECK ties them to running). Index: primary key.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired (a CHECK ties them to running). Index: primary key.
 with outcome as materialized (
     select *
     from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(results)s::text[], %(run_ms)s::integer[])
@@ -8,8 +8,8 @@ with outcome as materialized (
 gone as (
     delete from shiftboss_job j
     using outcome o
-    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
-        and j.lease_expires_at > clock_timestamp()
+    where
+-- part: guard
     returning j.*, o.result, o.run_ms
 )
 insert into shiftboss_finished (id,

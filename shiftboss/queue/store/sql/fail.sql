@@ -1,5 +1,5 @@
 -- fail: a worker's handler raised; retryable after its backoff, or quarantined at the failure limit.
--- Guard: id, fence, worker, unexpired. Index: primary key.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *
     from unnest(
@@ -20,8 +20,8 @@ failed as (
         suspect = false,
         error_code = o.code, error_type = o.type, error_message = o.message, error_fingerprint = o.fingerprint
     from outcome o
-    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
-        and j.lease_expires_at > clock_timestamp()
+    where
+-- part: guard
     returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
         o.fingerprint, o.traceback
 ),

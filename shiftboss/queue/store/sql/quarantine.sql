@@ -1,5 +1,5 @@
 -- quarantine: a worker holds a job back that cannot run at all (unknown task, invalid arguments).
--- Guard: id, fence, worker, unexpired. Index: primary key.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *
     from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(reasons)s::text[], %(messages)s::text[])
@@ -11,8 +11,8 @@ held as (
         worker_id = null, lease_expires_at = null,
         error_code = o.reason, error_type = null, error_message = o.message, error_fingerprint = null
     from outcome o
-    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
-        and j.lease_expires_at > clock_timestamp()
+    where
+-- part: guard
     returning j.id, j.fence, j.queue, j.task, j.started_at, o.reason, o.message
 ),
 evidence as (

@@ -28,6 +28,5 @@ update shiftboss_job j
 set state = 'quarantined', quarantine_reason = 'unknown_task', quarantined_at = clock_timestamp(),
     error_code = 'unknown_task',
     error_message = format('no live worker has known the task %%s for %%s s', j.task, %(seconds)s::double precision)
-from unknown
-where j.id = unknown.id
+where j.id = any (array(select id from unknown))
 returning j.id

@@ -20,7 +20,7 @@ reaped as (
         error_code = 'lease_expired', error_type = null, error_fingerprint = null,
         error_message = 'the worker stopped renewing its lease'
     from expired e
-    where j.id = e.id
+    where j.id = any (array(select id from expired)) and j.id = e.id
     returning j.id, j.state, e.fence, e.worker_id, j.queue, j.task, j.started_at
 ),
 evidence as (

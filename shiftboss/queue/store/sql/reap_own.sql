@@ -1,6 +1,6 @@
 -- reap: a keeper settles at once what its dead executor had in hand. A death while the job ran alone counts
 -- as a loss, at the limit as poison; a death among several makes each a suspect that next runs alone.
--- Guard: id, fence, worker, unexpired. Index: primary key.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *
     from unnest(
@@ -19,8 +19,8 @@ reaped as (
         worker_id = null, lease_expires_at = null,
         error_code = o.code, error_type = null, error_message = o.message, error_fingerprint = null
     from outcome o
-    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
-        and j.lease_expires_at > clock_timestamp()
+    where
+-- part: guard
     returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.code, o.message, o.evidence
 ),
 evidence as (

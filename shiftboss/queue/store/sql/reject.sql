@@ -9,7 +9,7 @@ select o.id,
         'verb', %(verb)s::text, 'fence_offered', o.fence, 'fence_held', coalesce(j.fence, f.fence),
         'worker_held', coalesce(j.worker_id, f.worker_id), 'state', coalesce(j.state, f.state))
 from unnest(%(ids)s::bigint[], %(fences)s::bigint[]) as o (id, fence)
-left join shiftboss_job j on j.id = o.id
+left join lateral (select * from shiftboss_job j where j.id = o.id limit 1) j on true
 left join lateral (
     select fence, worker_id, state from shiftboss_finished f where f.id = o.id limit 1
 ) f on true

@@ -1,5 +1,5 @@
 -- release: a worker gives jobs back unharmed; available at once, nothing is counted, due_at stays.
--- Guard: id, fence, worker, unexpired. Index: primary key.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select * from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(codes)s::text[]) as o (id, fence, code)
 ),
@@ -7,8 +7,8 @@ released as (
     update shiftboss_job j
     set state = 'available', worker_id = null, lease_expires_at = null
     from outcome o
-    where j.id = o.id and j.fence = o.fence and j.worker_id = %(worker_id)s
-        and j.lease_expires_at > clock_timestamp()
+    where
+-- part: guard
     returning j.id, j.fence, j.queue, j.task, j.priority, j.started_at, o.code
 ),
 evidence as (

@@ -11,8 +11,7 @@ with due as materialized (
 staged as (
     update shiftboss_job j
     set state = 'available'
-    from due
-    where j.id = due.id
+    where j.id = any (array(select id from due))
     returning j.id, j.queue, j.priority
 ),
 became_available as (
