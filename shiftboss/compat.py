@@ -3,9 +3,11 @@
 Django 5.2 has no `django.tasks`; there the backport offers the same names under `django_tasks`.
 """
 
+from typing import TYPE_CHECKING
+
 import django
 
-if django.VERSION >= (6, 0):
+if TYPE_CHECKING or django.VERSION >= (6, 0):
     from django.tasks import TaskContext, TaskResult, TaskResultStatus, task_backends
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import Task, TaskError

@@ -130,7 +130,7 @@ class ShiftbossBackend(BaseTaskBackend):
                 "['OPTIONS']['authority']"
             )
         owner_of(authority)
-        return authority  # type: ignore[no-any-return]
+        return authority
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Put a job into the record, in the transaction that is open on Django's connection.
@@ -153,7 +153,7 @@ class ShiftbossBackend(BaseTaskBackend):
         )
         enqueued = _on_record(enqueue(job, authority=authority))
         plain_args, plain_kwargs = payload.decode_arguments(text, typed=False)
-        result = TaskResult(
+        result: TaskResult = TaskResult(
             task=task,
             id=str(enqueued.id),
             status=TaskResultStatus.READY,
@@ -194,8 +194,8 @@ class ShiftbossBackend(BaseTaskBackend):
         workers = [str(attempt.worker_id) for attempt in attempts if attempt.worker_id is not None]
         if job.worker_id is not None:
             workers.append(str(job.worker_id))
-        result = TaskResult(
-            task=replace(task, priority=job.priority, queue_name=job.queue, backend=self.alias),  # type: ignore[type-var]
+        result: TaskResult = TaskResult(
+            task=replace(task, priority=job.priority, queue_name=job.queue, backend=self.alias),
             id=str(job.id),
             status=_STATUS[job.state],
             enqueued_at=job.enqueued_at,

@@ -31,8 +31,8 @@ def known() -> frozenset[str]:
     return frozenset(_names)
 
 
-def resolve(name: str) -> AnyTask:
-    """The task behind a dotted path. Raises UnknownTask where the path does not lead to a task."""
+def resolve(name: str) -> Any:
+    """The task (Django's `Task`) behind a dotted path. Raises UnknownTask where the path does not lead to a task."""
     module_path, _, attribute = name.rpartition(".")
     try:
         found = getattr(import_module(module_path), attribute)

@@ -34,7 +34,7 @@ def exponential(failures: int, *, base_seconds: float, cap_seconds: float) -> fl
     The jitter keeps failures of one moment from coming back in one moment ("equal jitter", M. Brooker,
     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
     """
-    longest = min(cap_seconds, base_seconds * 2 ** min(max(failures, 1) - 1, 60))
+    longest: float = min(cap_seconds, base_seconds * 2 ** min(max(failures, 1) - 1, 60))
     return longest * (0.5 + random.random() / 2)
 
 

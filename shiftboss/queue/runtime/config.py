@@ -51,7 +51,9 @@ class KeeperConfig:
     def from_json(cls, text: str) -> "KeeperConfig":
         """Read the text of `to_json`."""
         given: dict[str, Any] = json.loads(text)
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+        for name in ("queues", "executor_argv"):
+            given[name] = tuple(given[name])
+        return cls(**given)
 
 
 def read_descriptor(fd: int) -> str:

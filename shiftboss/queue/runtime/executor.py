@@ -76,11 +76,11 @@ class Executor:
         self._send({"hello": os.getpid(), "known": sorted(self._handlers.known())})
         unpacker = Unpacker()
         while True:
-            ready, _, _ = select.select([self._sock, self._wake_reader], [], [])
+            ready, _, _ = select.select([self._sock.fileno(), self._wake_reader], [], [])
             if self._wake_reader in ready:
                 os.read(self._wake_reader, 64)
                 self._flush()
-            if self._sock in ready:
+            if self._sock.fileno() in ready:
                 data = self._sock.recv(1 << 20)
                 if not data:
                     return

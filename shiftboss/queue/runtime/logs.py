@@ -9,7 +9,7 @@ _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", 
 class FieldFormatter(logging.Formatter):
     """`2026-01-31T12:00:00Z WARNING event.name key=value …`, in UTC."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")

@@ -45,7 +45,7 @@ class Loop:
         return False
 
     def _pause_seconds(self) -> float:
-        longest = self._every_seconds * 2 ** min(self._errors, 10)
+        longest: float = self._every_seconds * 2.0 ** min(self._errors, 10)
         return min(longest, max(LONGEST_PAUSE_SECONDS, self._every_seconds)) * random.uniform(0.9, 1.1)
 
 
