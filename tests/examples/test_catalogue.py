@@ -135,7 +135,8 @@ def test_real_files_are_catalogued_and_broken_ones_end_in_the_quarantine(project
     assert {(reason, failures) for _, reason, failures, _ in quarantined} == {("failures_exhausted", 3)}
     assert len({error for *_, error in quarantined}) > 3
     [(attempts, tracebacks)] = project.rows(
-        "select count(*), count(*) filter (where traceback like '%analysis.py%') from shiftboss_attempt"
+        "select count(*), count(*) filter (where traceback like '%analysis.py%') from shiftboss_attempt "
+        "where outcome = 'failed'"
     )
     assert (attempts, tracebacks) == (3 * len(broken), 3 * len(broken))
     packages = project.rows("select package, files, parsed from catalogue_package order by package")
@@ -153,6 +154,12 @@ def test_a_second_scan_enqueues_only_what_has_changed(project):
     (project.sources / "json" / "new.py").write_text("x = 1\n")
     (project.sources / "json" / "scanner.py").write_text("y = 2\n")
     assert ", 2 enqueued" in project.manage("catalogue_scan", "--folder", folder)
+
+
+def test_small_files_go_first(project):
+    project.manage("catalogue_scan", "--folder", str(project.sources))
+    priorities = dict(project.rows("select args -> 'args' ->> 1, priority from shiftboss_job"))
+    assert priorities["json/__init__.py"] < priorities["broken/nul_bytes.py"]
 
 
 def test_scans_side_by_side_enqueue_each_file_once(project):
