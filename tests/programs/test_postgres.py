@@ -144,3 +144,19 @@ def test_binaries_that_nobody_can_reach_are_copied_to_a_shared_place(
         assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
     finally:
         shutil.rmtree(copy)
+
+
+@as_root
+def test_a_home_that_nobody_can_reach_keeps_its_data_in_a_shared_place(home: Path, tmp_path: Path) -> None:
+    home.parent.chmod(0o700)
+    try:
+        server = Postgres.of(home)
+        assert server.folder.parent == places.shared(home)
+        server.initialise()
+        # The choice is for good, even where the folder is opened later.
+        home.parent.chmod(0o755)
+        assert Postgres.of(home) == server
+        with server.serving(log=tmp_path / "log", options=FAST):
+            assert answer(server) == 1
+    finally:
+        forget(home)

@@ -25,7 +25,6 @@ from tests.programs.tree import (
     Tree,
     command,
     environment,
-    forget,
     free_port,
     shiftboss,
 )
@@ -154,33 +153,27 @@ def test_supervisord_is_asked_only_what_the_list_allows(running: Tree) -> None:
 
 
 @pytest.mark.requirement("C2", "C6")
-def test_an_interrupt_leaves_no_process_and_the_next_start_has_the_same_data(start: Start) -> None:
-    first = start().ready()
-    before = first.ask("select system_identifier from pg_control_system()")
-    assert first.interrupt() == 0, first.text()
-    assert first.left() == []
-    assert first.text().rstrip().endswith("Stopped.")
+def test_no_way_of_ending_it_leaves_a_process_and_each_start_goes_on_with_the_data(start: Start) -> None:
+    interrupted = start().ready()
+    data = interrupted.ask("select system_identifier from pg_control_system()")
+    assert interrupted.interrupt() == 0, interrupted.text()
+    assert interrupted.left() == []
+    assert interrupted.text().rstrip().endswith("Stopped.")
 
-    second = start().ready()
-    assert second.ask("select system_identifier from pg_control_system()") == before
-    assert second.ask("select count(*) from auth_user") == 1
-    assert "admin-password" in second.text()
+    beheaded = start().ready()
+    assert beheaded.ask("select system_identifier from pg_control_system()") == data
+    assert beheaded.ask("select count(*) from auth_user") == 1
+    assert "admin-password" in beheaded.text()
+    beheaded.supervisord().kill()
+    assert beheaded.up.wait(timeout=STOP_SECONDS) == 1
+    assert "ended by itself (signal SIGKILL)" in beheaded.text()
+    wait_for(lambda: beheaded.left() == [], seconds=10)
 
-
-def test_killing_supervisord_leaves_no_process_and_the_next_start_goes_on(start: Start) -> None:
-    first = start().ready()
-    first.supervisord().kill()
-    assert first.up.wait(timeout=STOP_SECONDS) == 1
-    assert "ended by itself (signal SIGKILL)" in first.text()
-    wait_for(lambda: first.left() == [], seconds=10)
-    assert start().ready().ask("select count(*) from auth_user") == 1
-
-
-def test_killing_up_itself_stops_the_programs_too(start: Start) -> None:
-    tree = start().ready()
-    tree.up.kill()
-    tree.up.wait()
-    wait_for(lambda: tree.left() == [], seconds=STOP_SECONDS)
+    killed = start().ready()
+    assert killed.ask("select system_identifier from pg_control_system()") == data
+    killed.up.kill()
+    killed.up.wait()
+    wait_for(lambda: killed.left() == [], seconds=STOP_SECONDS)
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
@@ -227,17 +220,3 @@ def test_an_ordinary_user_runs_it_too(home: Path) -> None:
         assert tree.left() == []
     finally:
         tree.end()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a home that its database cannot reach")
-def test_a_home_that_nobody_can_reach_keeps_its_database_in_a_shared_place(home: Path) -> None:
-    home.parent.chmod(0o700)
-    tree = Tree(home)
-    try:
-        tree.ready()
-        assert tree.ask("show data_directory").startswith("/var/lib/shiftboss/")
-        assert stat.S_IMODE(home.parent.stat().st_mode) == 0o700
-        assert tree.interrupt() == 0
-    finally:
-        tree.end()
-        forget(home)
