@@ -6,7 +6,7 @@ AHEAD_SECONDS = 0.25
 QUEUED_SECONDS = 0.1
 """Work that waits inside an executor, so that no thread idles between two messages."""
 
-MAX_AHEAD = 1000
+MAX_AHEAD = 500
 _WEIGHT = 0.1
 _SHORTEST = 1e-6
 

@@ -1,0 +1,3 @@
+"""Fails at import."""
+
+raise RuntimeError("this module cannot be imported")
