@@ -1,10 +1,13 @@
 """Homes that the unprivileged server can reach, and one tree for the tests that only look."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from tests.programs.tree import Tree
@@ -31,6 +34,16 @@ def start(home: Path) -> Iterator[Callable[..., Tree]]:
     yield starter
     for tree in trees:
         tree.end()
+
+
+@pytest.fixture
+def empty_database() -> Iterator[str]:
+    """The address of a database without tables."""
+    server = urlsplit(os.environ["DATABASE_URL"])
+    with psycopg.connect(server._replace(path="/postgres").geturl(), autocommit=True) as connection:
+        connection.execute("create database shiftboss_empty")
+        yield server._replace(path="/shiftboss_empty").geturl()
+        connection.execute("drop database shiftboss_empty with (force)")
 
 
 @pytest.fixture(scope="module")

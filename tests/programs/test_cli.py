@@ -1,13 +1,11 @@
 """`shiftboss run` and `shiftboss status` without anything running, and what they say to bad input."""
 
 import json
-import os
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
+from shiftboss.cli import main
 from shiftboss.queue.errors import UnsupportedDatabase
 from shiftboss.supervisor_conf import readiness
 from tests.programs.tree import shiftboss
@@ -61,15 +59,19 @@ def test_what_cannot_run_is_named_with_exit_code_1(home: Path, words: list[str],
 @pytest.mark.parametrize(
     "words", [[], ["nonsense"], ["run"], ["up", "--port", "many"], ["status", "--format", "x"]]
 )
-def test_wrong_usage_has_exit_code_2(home: Path, words: list[str]) -> None:
-    assert shiftboss(home, *words).returncode == 2
+def test_wrong_usage_has_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: shiftboss" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["up"], ["status"], ["run"]])
-def test_help_has_examples(home: Path, words: list[str]) -> None:
-    helped = shiftboss(home, *words, "--help")
-    assert helped.returncode == 0
-    assert "examples:\n  shiftboss " in helped.stdout
+def test_help_has_examples(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0
+    assert "examples:\n  shiftboss " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["status", "up"])
@@ -88,17 +90,11 @@ def test_a_database_that_is_not_postgresql_is_refused(home: Path, command: str) 
         assert refused.returncode == 1
         assert "PostgreSQL 15 or newer" in refused.stderr
         assert "secret" not in refused.stderr
+    assert not (home / "postgres" / "data").exists()
 
 
-def test_status_of_a_database_without_migrations_says_how_to_apply_them(home: Path) -> None:
-    server = urlsplit(os.environ["DATABASE_URL"])
-    with psycopg.connect(server._replace(path="/postgres").geturl(), autocommit=True) as connection:
-        connection.execute("create database shiftboss_empty")
-        try:
-            url = server._replace(path="/shiftboss_empty").geturl()
-            refused = shiftboss(home, "status", DATABASE_URL=url)
-        finally:
-            connection.execute("drop database shiftboss_empty with (force)")
+def test_status_of_a_database_without_migrations_says_how_to_apply_them(home: Path, empty_database: str) -> None:
+    refused = shiftboss(home, "status", DATABASE_URL=empty_database)
     assert refused.returncode == 1
     assert "migrate" in refused.stderr
 

@@ -1,29 +1,16 @@
 """The gate before each program."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
 from shiftboss.supervisor_conf.render import python
 from tests.programs.tree import ROOT, environment
 from tests.waiting import wait_for
-
-
-@pytest.fixture
-def empty_database() -> Iterator[str]:
-    """The address of a database without tables."""
-    server = urlsplit(os.environ["DATABASE_URL"])
-    with psycopg.connect(server._replace(path="/postgres").geturl(), autocommit=True) as connection:
-        connection.execute("create database shiftboss_gate")
-        yield server._replace(path="/shiftboss_gate").geturl()
-        connection.execute("drop database shiftboss_gate with (force)")
 
 
 @contextmanager

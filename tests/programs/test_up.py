@@ -177,14 +177,14 @@ def test_no_way_of_ending_it_leaves_a_process_and_each_start_goes_on_with_the_da
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_ctrl_c_in_the_terminal_of_make_is_no_error_of_make(home: Path) -> None:
+def test_ctrl_c_in_the_terminal_of_make_is_no_error_of_make(home: Path, empty_database: str) -> None:
     recipe = home.parent / "Makefile"
     recipe.write_text("up:\n\t@" + " ".join(command("--port", str(free_port()))) + "\n")
     master, slave = os.openpty()
     make = subprocess.Popen(
         ["make", "-f", str(recipe)],
         cwd=home.parent,
-        env=environment(home),
+        env=environment(home, DATABASE_URL=empty_database),
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -197,6 +197,7 @@ def test_ctrl_c_in_the_terminal_of_make_is_no_error_of_make(home: Path) -> None:
         while b"Ready." not in shown:
             shown += os.read(master, 1000)
         started = psutil.Process(make.pid).children(recursive=True)
+        assert "postgres" not in {p.name() for p in started}
         os.write(master, b"\x03")
         assert make.wait(timeout=STOP_SECONDS) == 0
         assert [p for p in started if p.is_running()] == []
