@@ -23,7 +23,7 @@ from shiftboss.queue.contract import Claimed
 from shiftboss.queue.errors import NotStorable, UnknownTask
 from shiftboss.queue.payload import decode_arguments
 from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
-from shiftboss.queue.runtime.context import Cause, Context, Token
+from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Token
 from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.ports import Handler, Handlers
@@ -150,6 +150,9 @@ class Executor:
             return ["not_here", order.ticket, storable(str(error), 1000)]
         except InvalidArguments as error:
             return ["quarantined", order.ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(error), 1000)]
+        except Cancelled as error:
+            # The handler ended because it was asked to: interrupted, not failed.
+            return ["released", order.ticket, str(error.cause)]
         except BaseException as error:
             # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
             return self._failure(order, error, time.perf_counter() - began)
