@@ -11,6 +11,7 @@ from django import template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language_info, pgettext
 from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
@@ -27,6 +28,12 @@ register.filter("duration", text.duration)
 register.filter("is_late", verdict.is_late)
 register.filter("late_after", verdict.late_after)
 register.filter("is_lost", verdict.is_lost)
+
+
+@register.simple_tag
+def language() -> Any:
+    """The language that the page really speaks: English where there is no translation into the wanted one."""
+    return get_language_info(pgettext("code of the language that you translate into", "en"))
 
 
 @register.filter

@@ -14,9 +14,8 @@ TASK = "shop.tasks.send_invoice"
 
 TRACEBACK = """\
 Traceback (most recent call last):
-  File "/app/.venv/lib/python3.13/site-packages/shiftboss/queue/runtime/handler.py", line 88, in call
-    return task.func(*args, **kwargs)
-           ~~~~~~~~~^^^^^^^^^^^^^^^^^
+  File "/app/.venv/lib/python3.13/site-packages/tracing/wrap.py", line 88, in call
+    return traced(*args, **kwargs)
   File "/app/shop/tasks.py", line 31, in send_invoice
     mailer.deliver(invoice)
     ~~~~~~~~~~~~~~^^^^^^^^^
@@ -114,10 +113,10 @@ def failed(
 ) -> None:
     """Let a worker report failure."""
     failure = Failed(
-        code="exception",
+        code="handler_raised",
         type=type,
         message=message,
-        fingerprint="1b0c9e4f",
+        fingerprint="1b0c9e4f6a52d730",
         traceback=traceback,
         backoff_seconds=backoff_seconds,
         run_ms=run_ms,

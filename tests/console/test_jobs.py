@@ -63,7 +63,8 @@ def test_tabs_count_within_the_queue_that_is_filtered_for(browser: Client) -> No
     ids, page = listed(browser, "?state=available&queue=mail")
     assert len(ids) == 2
     assert re.search(
-        r'href="\?state=available&amp;queue=mail" title="[^"]*" aria-current="page">available <span class="n">2<', page
+        r'href="\?state=available&amp;queue=mail" title="[^"]*" aria-current="page">available <span class="n">2<',
+        page,
     )
     assert re.search(r'href="\?state=quarantined&amp;queue=mail"', page)
     assert '<option value="reports">reports</option>' in page

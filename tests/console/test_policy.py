@@ -69,6 +69,21 @@ def test_a_project_that_groups_thousands_gets_whole_ids(browser: Client) -> None
     assert ">1234567</a>" in browser.get("/jobs/?state=available").content.decode()
 
 
+def test_a_language_with_commas_in_its_numbers_breaks_no_drawing_and_no_meter(browser: Client) -> None:
+    worker = scenes.worker(lease_seconds=1.5)
+    scenes.completed_job(worker)
+    page = browser.get("/", headers={"Accept-Language": "de"}).content.decode()
+    tags = " ".join(re.findall(r"<(?:meter|rect)[^>]*>", page))
+    attributes = re.findall(r'\s(?:x|y|width|height|min|max|low|high|optimum|value)="([^"]*)"', tags)
+    assert "1.5" in attributes
+    assert all(re.fullmatch(r"-?\d+(\.\d+)?", value) for value in attributes)
+
+
+def test_a_page_says_the_language_that_it_speaks(browser: Client) -> None:
+    page = browser.get("/", headers={"Accept-Language": "ar"}).content.decode()
+    assert '<html lang="en" dir="ltr">' in page
+
+
 @override_settings(TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}])
 def test_a_project_without_context_processors_gets_the_same_pages(browser: Client) -> None:
     page = browser.get("/jobs/").content.decode()
