@@ -32,12 +32,12 @@ def known() -> frozenset[str]:
 
 
 def resolve(name: str) -> Any:
-    """The task (Django's `Task`) behind a dotted path. Raises UnknownTask where the path does not lead to a task."""
+    """The task (Django's `Task`) behind a dotted path. Raises UnknownTask where it leads to none."""
     module_path, _, attribute = name.rpartition(".")
     try:
         found = getattr(import_module(module_path), attribute)
-    except Exception as error:
-        # An import runs the user's code, so it can fail in any way.
+    except (Exception, SystemExit) as error:
+        # An import runs the user's code, so it can fail in any way; a script may even call sys.exit().
         raise UnknownTask(f"{name!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not isinstance(found, AnyTask):
         raise UnknownTask(f"{name!r} is a {type(found).__name__}, not a task: decorate it with @task")

@@ -55,6 +55,6 @@ def backoff_seconds(
             seconds = float(backoff[min(failures, len(backoff)) - 1])
         else:
             seconds = float(backoff)
-    except Exception:
+    except (Exception, SystemExit):
         return default
     return min(max(seconds, 0.0), LONGEST_SECONDS) if not math.isnan(seconds) else default

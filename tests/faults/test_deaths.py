@@ -40,7 +40,7 @@ def test_a_killed_executor_costs_its_own_jobs_at_once_and_blames_none_of_them(ho
     # A lease that outlives the test: what happens at once cannot be the reaper's work.
     worker = house.worker(processes=2, threads=8, LEASE_SECONDS=300, HEARTBEAT_SECONDS=1)
     house.maintainer()
-    jobs = [tasks.nap.enqueue(number, seconds=2.0).id for number in range(16)]
+    jobs = [tasks.nap.enqueue(number, seconds=1.0).id for number in range(16)]
     house.wait_for_lines("began", 16)
     victim = worker.executors()[0].pid
     mine = {line.name for line in house.lines() if line.pid == victim}

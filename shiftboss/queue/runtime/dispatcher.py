@@ -21,9 +21,8 @@ class Dispatcher:
     that executor gets nothing else until the suspect has ended.
     """
 
-    def __init__(self, *, slots: int, clock: Callable[[], float]) -> None:
+    def __init__(self, *, clock: Callable[[], float]) -> None:
         self.durations = Durations()
-        self._slots = slots
         self._clock = clock
         self._waiting: deque[tuple[float, Held]] = deque()
         self._suspects: deque[Held] = deque()
@@ -42,9 +41,9 @@ class Dispatcher:
     def appetite(self, executors: Iterable[ExecutorProcess]) -> int:
         """How many more jobs to lease now; 0 while the batch would be small for no gain."""
         ready = [executor for executor in executors if executor.ready and not executor.reserved]
-        in_play = self.waiting + sum(len(executor.in_hand) for executor in ready)
+        in_play = len(self._waiting) + sum(len(executor.in_hand) for executor in ready)
         slots = sum(executor.threads for executor in ready)
-        if not ready or self._suspects:
+        if not ready:
             return 0
         free = slots - in_play
         if free <= 0 and self._clock() - self._last_outcome_at > STALLED_SECONDS:

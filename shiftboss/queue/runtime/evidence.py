@@ -44,14 +44,14 @@ def storable(text: str, longest: int) -> str:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as second:
+    except (Exception, SystemExit) as second:
         return f"<str() of the exception raised {type(second).__name__}>"
 
 
 def _trace(error: BaseException, trace: TracebackType | None) -> str:
     try:
         return "".join(traceback.format_exception(type(error), error, trace))
-    except Exception as second:
+    except (Exception, SystemExit) as second:
         return f"<the traceback cannot be formatted: {type(second).__name__}>"
 
 

@@ -40,6 +40,7 @@ UPKEEP_SHARE = 10
 TASK_AWAY_SECONDS = 15.0
 PROBE_SECONDS = 2.0
 MAX_START_FAILURES = 5
+SETTLE_SECONDS = 10.0
 
 
 class Keeper:
@@ -52,7 +53,7 @@ class Keeper:
         self._clock = boot_clock
         self._holdings = Holdings(config.lease_seconds)
         self._reporter = Reporter(client, self._holdings)
-        self._dispatcher = Dispatcher(slots=config.slots, clock=self._clock)
+        self._dispatcher = Dispatcher(clock=self._clock)
         self._marks = Marks(config.queues, poll_seconds=config.poll_seconds)
         self._deadlines = DeadlineBoard()
         self._notes = Notes(config.run_folder, pool=config.pool)
@@ -406,8 +407,8 @@ class Keeper:
                 return_when=asyncio.FIRST_COMPLETED,
             )
         await self._end_executors()
-        # The last word of each run goes to the record, within a bound: a lease is the limit of patience.
-        await self._settle_all(self._config.lease_seconds)
+        # The last word of each run goes to the record, within a bound.
+        await self._settle_all(min(SETTLE_SECONDS, self._config.lease_seconds))
 
     async def _end_executors(self) -> None:
         ending = list(self._executors)

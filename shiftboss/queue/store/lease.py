@@ -215,7 +215,7 @@ def _write(
             raise
         yield from make_todays_partitions()
         return (yield from _write(report, items, worker_id=worker_id, unstorable=unstorable, partitions_made=True))
-    except psycopg.DataError as error:
+    except (psycopg.DataError, psycopg.IntegrityError) as error:
         if unstorable is None:
             raise
         if len(items) == 1:
