@@ -80,11 +80,14 @@ def _pool(name: str, given: Any) -> Pool:
         raise ConfigError(f"{where} must be a dict, not {type(given).__name__}")
     known = {f.name for f in fields(Pool)} - {"name"}
     if unknown := set(given) - known:
-        raise ConfigError(f"{where} has unknown keys {sorted(unknown)}; known are {sorted(known)}")
+        raise ConfigError(f"{where} has unknown keys {sorted(map(str, unknown))}; known are {sorted(known)}")
     queues = given.get("queues", ("default",))
-    if isinstance(queues, str) or not queues:
+    if not isinstance(queues, list | tuple | set | frozenset) or not queues:
         raise ConfigError(f'{where}["queues"] must be a non-empty list of queue names')
-    pool = Pool(**{**given, "name": name, "queues": tuple(check_queue(q) for q in queues)})
+    try:
+        pool = Pool(**{**given, "name": name, "queues": tuple(check_queue(q) for q in queues)})
+    except ConfigError as problem:
+        raise ConfigError(f'{where}["queues"]: {problem}') from None
     for key, low, high in (("workers", 0, 1000), ("processes", 1, 256), ("threads", 1, 1024)):
         value = getattr(pool, key)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

@@ -22,7 +22,8 @@ _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...
     (datetime, "$datetime", datetime.isoformat, datetime.fromisoformat),
     (date, "$date", date.isoformat, date.fromisoformat),
     (time, "$time", time.isoformat, time.fromisoformat),
-    (timedelta, "$seconds", timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    # A whole number: seconds as a float would lose microseconds, and the longest spans altogether.
+    (timedelta, "$microseconds", lambda span: span // timedelta.resolution, lambda n: timedelta(microseconds=n)),
 )
 _REVIVERS = {key: revive for _, key, _, revive in _CODECS}
 

@@ -35,10 +35,11 @@ def describe(error: BaseException, *, skip_frames: int = 0) -> Evidence:
 
 def storable(text: str, longest: int) -> str:
     """Text that PostgreSQL takes: no NUL, no lone surrogate, at most `longest` characters (the middle goes)."""
+    text = text.replace("\x00", "\\x00").encode(errors="backslashreplace").decode()
     if len(text) > longest:
         half = longest // 2 - 20
         text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
-    return text.replace("\x00", "\\x00").encode(errors="backslashreplace").decode()
+    return text
 
 
 def _message(error: BaseException) -> str:

@@ -1,0 +1,1 @@
+"""Tests of the plain modules: no database, no processes."""
