@@ -12,7 +12,7 @@ from shiftboss.queue.store.statement import run
 from tests.console import scenes
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.requirement("C3", "C4")
+pytestmark = pytest.mark.requirement("C3")
 
 
 def shown(browser: Client, job_id: int) -> str:

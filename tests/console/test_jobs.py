@@ -13,7 +13,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store.read import PAGE
 from tests.console import scenes
 
-pytestmark = pytest.mark.requirement("C3", "C4")
+pytestmark = pytest.mark.requirement("C3")
 
 
 def listed(browser: Client, query: str) -> tuple[list[int], str]:

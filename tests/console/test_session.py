@@ -14,7 +14,7 @@ def address(name: str) -> str:
     return reverse(f"shiftboss:{name}", kwargs={"job_id": 7} if name == "job" else {})
 
 
-@pytest.mark.requirement("C3", "C4")
+@pytest.mark.requirement("C3")
 @pytest.mark.parametrize("name", [page.name for page in PAGES])
 def test_a_stranger_is_sent_to_the_login_from_every_page(client: Client, db: None, name: str) -> None:
     response = client.get(address(name))

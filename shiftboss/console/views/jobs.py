@@ -11,6 +11,18 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import run
 
+# Which of a job's times a list of its state shows.
+_WHEN = {
+    State.SCHEDULED: "due",
+    State.AVAILABLE: "due",
+    State.RETRYABLE: "due",
+    State.RUNNING: "started",
+    State.QUARANTINED: "started",
+    State.COMPLETED: "finished",
+    State.CANCELLED: "finished",
+    State.DISCARDED: "finished",
+}
+
 
 def index(request: HttpRequest) -> HttpResponse:
     """Jobs of one state, newest first, a page at a time."""
@@ -50,16 +62,3 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         events = run(read.events(authority=System(), job_id=job_id))
     context = {"job": job, "attempts": attempts, "events": events}
     return live.answer(request, "job", context)
-
-
-# Which of a job's times a list of its state shows.
-_WHEN = {
-    State.SCHEDULED: "due",
-    State.AVAILABLE: "due",
-    State.RETRYABLE: "due",
-    State.RUNNING: "started",
-    State.QUARANTINED: "started",
-    State.COMPLETED: "finished",
-    State.CANCELLED: "finished",
-    State.DISCARDED: "finished",
-}

@@ -6,6 +6,5 @@ from django.urls import reverse_lazy
 login = LoginView.as_view(
     template_name="shiftboss/login.html",
     next_page=reverse_lazy("shiftboss:overview"),
-    redirect_authenticated_user=False,
 )
 logout = LogoutView.as_view(next_page=reverse_lazy("shiftboss:login"))
