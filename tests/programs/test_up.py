@@ -99,6 +99,14 @@ def test_a_second_up_in_the_same_home_is_refused(running: Tree) -> None:
     assert f":{running.port}/" in refused.stderr
 
 
+def test_up_does_not_start_beside_programs_that_are_still_stopping(running: Tree, home: Path) -> None:
+    home.mkdir()
+    (home / "supervisor.sock").symlink_to(render.socket_path(running.home))
+    refused = shiftboss(home, "up")
+    assert refused.returncode == 1
+    assert "still stopping" in refused.stderr
+
+
 def test_a_port_that_was_asked_for_and_is_taken_is_refused(home: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -113,21 +121,20 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused(home: Path) -> None:
 def test_every_program_imports_the_queue_of_the_standard_library(running: Tree) -> None:
     import queue
 
-    pythons = [p for p in running.processes() if p.is_running() and "-P" in p.cmdline()]
-    modules = " ".join(" ".join(p.cmdline()) for p in pythons)
+    pythons = {process: line for process, line in running.command_lines().items() if "-P" in line}
+    modules = " ".join(" ".join(line) for line in pythons.values())
     for wanted in ("supervisor.supervisord", "gunicorn", "shiftboss.queue.maintainer", "shiftboss.queue.runtime"):
         assert wanted in modules
     seen = set()
-    for process in pythons:
-        asked = [process.cmdline()[0], "-P", "-c", "import queue; print(queue.__file__)"]
+    for process, line in pythons.items():
+        asked = [line[0], "-P", "-c", "import queue; print(queue.__file__)"]
         told = subprocess.check_output(asked, cwd=process.cwd(), env=process.environ(), text=True)
         seen.add(told.strip())
     assert seen == {queue.__file__}
 
 
 def test_no_program_of_python_looks_for_modules_in_its_folder(running: Tree) -> None:
-    lines = [p.cmdline() for p in running.processes() if p.is_running()]
-    pythons = [line for line in lines if "python" in Path(line[0]).name]
+    pythons = [line for line in running.command_lines().values() if "python" in Path(line[0]).name]
     assert pythons
     assert [line for line in pythons if not {"-P", "-I"} & set(line)] == []
 

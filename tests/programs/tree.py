@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,6 @@ def shiftboss(home: Path, *words: str, user: int | None = None, **more: str) -> 
         text=True,
         timeout=START_SECONDS,
         check=False,
-        user=user,
-        group=user,
     )
 
 
@@ -128,8 +127,15 @@ class Tree:
         return value
 
     def _still_at_the_gate(self) -> bool:
-        lines = [" ".join(p.cmdline()) for p in self.processes() if p.is_running()]
-        return any("supervisor_conf.gate" in line for line in lines)
+        return any("shiftboss.supervisor_conf.gate" in line for line in self.command_lines().values())
+
+    def command_lines(self) -> dict[psutil.Process, list[str]]:
+        """The words of each process that runs now."""
+        lines = {}
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                lines[process] = process.cmdline()
+        return {process: line for process, line in lines.items() if line}
 
 
 def command(*arguments: str) -> Sequence[str]:
