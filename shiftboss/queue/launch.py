@@ -89,7 +89,8 @@ def run_folder(dsn: str) -> Path:
     if given := os.environ.get("SHIFTBOSS_RUN_FOLDER"):
         return Path(given)
     mark = hashlib.sha256(dsn.encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"shiftboss-{os.getuid()}" / mark
+    parent = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    return Path(parent) / f"shiftboss-{os.geteuid()}-{mark}"
 
 
 def become(module: str, config: KeeperConfig) -> NoReturn:

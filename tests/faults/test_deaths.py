@@ -180,6 +180,23 @@ def test_a_drain_lets_jobs_finish_sets_their_tokens_and_releases_the_rest_unharm
     assert again.process.poll() is None
 
 
+@pytest.mark.requirement("L26", "N11")
+def test_a_handler_that_ends_because_it_was_asked_to_is_released_and_not_failed(house: House) -> None:
+    worker = house.worker(LEASE_SECONDS=60, HEARTBEAT_SECONDS=1)
+    polite = tasks.polite.enqueue("polite").id
+    house.wait_for_lines("began", 1)
+    assert worker.stop() == 0
+    assert (job(polite).state, job(polite).failures) == (State.AVAILABLE, 0)
+    assert [(attempt.outcome, attempt.error_code) for attempt in attempts(polite)] == [("released", "shutdown")]
+
+
+@pytest.mark.requirement("C2", "L26")
+def test_a_worker_stopped_while_its_executors_start_exits_0(house: House) -> None:
+    worker = house.worker(processes=2, wait=False, apps="tests.runtime,tests.runtime.broken")
+    wait_for(lambda: worker.says("executor.died"), seconds=30)
+    assert worker.stop() == 0
+
+
 @pytest.mark.requirement("L26", "N12")
 def test_a_second_sigterm_shortens_the_drain(house: House) -> None:
     worker = house.worker(DRAIN_SECONDS=600, LEASE_SECONDS=60, HEARTBEAT_SECONDS=1)

@@ -42,6 +42,15 @@ def listen(context: Any, name: Any) -> str | None:
     return str(context.cancelled)
 
 
+@task(takes_context=True)
+def polite(context: Any, name: Any) -> None:
+    """Wait until asked to end, and raise."""
+    write("began", name)
+    while True:
+        context.raise_if_cancelled()
+        time.sleep(0.01)
+
+
 @task
 def crash(name: Any, number: int = signal.SIGSEGV) -> None:
     """End the process by a signal."""

@@ -19,7 +19,7 @@ def main(config_fd: int) -> int:
     client, wakeups = getattr(import_module(module), name)(config)
     try:
         asyncio.run(Keeper(config, client, wakeups).run())
-    except (ShiftbossError, RuntimeError) as error:
+    except (ShiftbossError, RuntimeError, PermissionError) as error:
         logging.getLogger("shiftboss.keeper").error("keeper.refused", extra={"error": str(error)})
         return 1
     return 0

@@ -136,18 +136,22 @@ class Executor:
     def _run(self, order: Order) -> list[Any]:
         if self._draining:
             return ["released", order.ticket, "shutdown"]
-        began = time.perf_counter()
+        try:
+            handler = self._handler(order.task)
+        except UnknownTask as error:
+            return ["not_here", order.ticket, storable(str(error), 1000)]
         self._board.mark(order.ticket, STARTED)
         token = self._tokens[order.ticket] = Token()
         try:
-            value = self._call(self._handler(order.task), order, token)
-            seconds = time.perf_counter() - began
-            try:
-                return ["done", order.ticket, self._handlers.encode_result(value), seconds]
-            except NotStorable as error:
-                return self._failure(order, error, seconds, code="result_not_storable")
-        except UnknownTask as error:
-            return ["not_here", order.ticket, storable(str(error), 1000)]
+            return self._outcome(handler, order, token)
+        finally:
+            del self._tokens[order.ticket]
+            self._handlers.after_job()
+
+    def _outcome(self, handler: Handler, order: Order, token: Token) -> list[Any]:
+        began = time.perf_counter()
+        try:
+            value = self._call(handler, order, token)
         except InvalidArguments as error:
             return ["quarantined", order.ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(error), 1000)]
         except Cancelled as error:
@@ -156,9 +160,11 @@ class Executor:
         except BaseException as error:
             # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
             return self._failure(order, error, time.perf_counter() - began)
-        finally:
-            del self._tokens[order.ticket]
-            self._handlers.after_job()
+        seconds = time.perf_counter() - began
+        try:
+            return ["done", order.ticket, self._handlers.encode_result(value), seconds]
+        except NotStorable as error:
+            return self._failure(order, error, seconds, code="result_not_storable")
 
     def _handler(self, name: str) -> Handler:
         if (handler := self._known.get(name)) is None:

@@ -7,6 +7,7 @@ process that changed its credentials, a machine that lost the signal.
 import json
 import logging
 import os
+import stat
 from pathlib import Path
 
 from shiftboss.queue.runtime.sentinel import kill_group
@@ -23,12 +24,26 @@ def start_time(pid: int) -> int | None:
     return int(text.rpartition(")")[2].split()[19])
 
 
+def private_folder(path: Path) -> Path:
+    """The folder, made where it is missing, and only this user's. PermissionError where somebody else has it.
+
+    What the notes name is killed, so nobody else may write them.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise PermissionError(
+            f"{path} is not a folder of this user alone: remove it, or set SHIFTBOSS_RUN_FOLDER to a private one"
+        )
+    return path
+
+
 class Notes:
     """The notes of one keeper: a file `keeper-POOL-PID.json` with its own start time and its executors'."""
 
     def __init__(self, folder: str, *, pool: str) -> None:
         safe = "".join(c if c.isalnum() else "_" for c in pool)
-        self._folder = Path(folder)
+        self._folder = private_folder(Path(folder))
         self._path = self._folder / f"keeper-{safe}-{os.getpid()}.json"
         self._prefix = f"keeper-{safe}-"
         self._executors: dict[int, int | None] = {}
@@ -48,7 +63,6 @@ class Notes:
         self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         keeper = {"pid": os.getpid(), "started": start_time(os.getpid())}
         fresh = self._path.with_suffix(".new")
         fresh.write_text(json.dumps({"keeper": keeper, "executors": list(self._executors.items())}))
@@ -57,7 +71,7 @@ class Notes:
     def kill_leftovers(self) -> list[int]:
         """End executors of keepers of this pool that are gone; answers their pids."""
         killed: list[int] = []
-        for path in self._folder.glob(f"{self._prefix}*.json") if self._folder.is_dir() else ():
+        for path in self._folder.glob(f"{self._prefix}*.json"):
             try:
                 notes = json.loads(path.read_text())
                 keeper = notes["keeper"]

@@ -192,6 +192,8 @@ def reap_own(items: Sequence[tuple[Lease, Lost]], *, authority: Authority, worke
     return (yield from _write(_LOST, items, worker_id=worker_id))
 
 
+_LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
+
 Unstorable = Callable[[Lease, Any, Exception], Verb[Settlement]]
 
 
@@ -207,7 +209,7 @@ def _write(
     items = sorted(items, key=lambda item: item[0])
     try:
         written = yield report.call(items, worker_id)
-    except (pg.LockNotAvailable, pg.DeadlockDetected):
+    except _LOCKED:
         if len(items) == 1:
             return Settlement(busy={items[0][0].job_id})
     except pg.CheckViolation as error:
@@ -237,7 +239,10 @@ def _judged(
     if not missing:
         return Settlement(settled=written)
     # Offered once more, so that the refusal and its record are one transaction.
-    lost = yield Atomic(_offer_again(report, missing, worker_id=worker_id))
+    try:
+        lost = yield Atomic(_offer_again(report, missing, worker_id=worker_id))
+    except _LOCKED:
+        return Settlement(settled=written, busy={lease.job_id for lease, _ in missing})
     return Settlement(settled={lease.job_id for lease, _ in items} - lost, lost=lost)
 
 
