@@ -30,12 +30,14 @@ class Command(BaseCommand):
 
     def handle(self, *, folder: list[str] | None, **_: Any) -> None:
         """Scan each folder and keep the overview going. Exit code 1 where a folder cannot be read."""
-        for given in folder or settings.CATALOGUE_FOLDERS:
-            self._scan(_readable(given))
+        seen = sum(self._scan(_readable(given)) for given in folder or settings.CATALOGUE_FOLDERS)
+        if not folder and seen < settings.CATALOGUE_ENOUGH_FILES:
+            for given in settings.CATALOGUE_MORE_FOLDERS:
+                self._scan(_readable(given))
         if keep_overview_going():
             self.stdout.write("overview: started")
 
-    def _scan(self, folder: Path) -> None:
+    def _scan(self, folder: Path) -> int:
         seen = enqueued = 0
         files = source_files(folder)
         while batch := list(islice(files, BATCH)):
@@ -45,6 +47,7 @@ class Command(BaseCommand):
             self.stdout.flush()
         if not seen:
             self.stdout.write(f"{folder}: no source files")
+        return seen
 
 
 def _readable(given: str) -> Path:
