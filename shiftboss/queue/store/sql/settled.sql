@@ -1,5 +1,6 @@
 -- Settled or lost: which of these outcomes of this worker does the record hold already?
--- The trace of a completion is the finished row, of any other end the attempt row.
+-- The trace of a completion is the finished row, of any other end the attempt row; a completion whose result
+-- could not be stored has become a failure.
 -- Indexes: shiftboss_finished_id, shiftboss_attempt_job.
 select o.id
 from unnest(%(ids)s::bigint[], %(fences)s::bigint[]) as o (id, fence)
@@ -14,7 +15,9 @@ cross join lateral (
     (
         select true
         from shiftboss_attempt a
-        where a.job_id = o.id and a.fence = o.fence and a.worker_id = %(worker_id)s and a.outcome = %(outcome)s
+        where a.job_id = o.id and a.fence = o.fence and a.worker_id = %(worker_id)s
+            and (a.outcome = %(outcome)s
+                or %(outcome)s = 'completed' and a.error_code = 'result_not_storable')
         limit 1
     )
     limit 1

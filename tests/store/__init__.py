@@ -1,0 +1,1 @@
+"""Tests of the record: every verb and read on a real PostgreSQL."""
