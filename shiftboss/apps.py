@@ -13,5 +13,5 @@ class ShiftbossConfig(AppConfig):
 
     def ready(self) -> None:
         """Load the system checks, and the Tasks API so that its own backend checks run."""
-        import shiftboss.checks  # noqa: F401
+        import shiftboss.checks
         import shiftboss.compat  # noqa: F401

@@ -55,6 +55,7 @@ class Dispatcher:
         """Take in leased jobs, in the order in which they are to run."""
         now = self._clock()
         for held in jobs:
+            self.durations.leased(len(held.job.args))
             if held.job.suspect:
                 self._suspects.append(held)
             else:

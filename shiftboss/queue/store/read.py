@@ -85,6 +85,7 @@ class JobRow:
     enqueued_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    quarantined_at: datetime | None
     owner: str | None
     failures: int
     losses: int
