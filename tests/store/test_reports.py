@@ -38,8 +38,8 @@ from tests.store.sessions import Ear
 # Values for every column that no verb fills yet, none of them a default.
 LATER_COLUMNS = """
 update shiftboss_job set deadline = '2030-01-01', tenant = 'acme', key = 'k1', watchers = '{lee,kim}',
-    tags = '{a,b}', limit_keys = '{l}', meta = '{"m": 1}', trace = 't', batch_id = 4, rerun_of = 5, revision_id = 6,
-    code_version = 'v7', failures = 2, losses = 1, suspect = true, cancel_cause = 'user',
+    tags = '{a,b}', limit_keys = '{l}', meta = '{"m": 1}', trace = 't', batch_id = 4, rerun_of = 5,
+    revision_id = 6, code_version = 'v7', failures = 2, losses = 1, suspect = true, cancel_cause = 'user',
     cancel_requested_at = '2026-01-01', progress = '{"done": 1}', event_seq = 8, error_code = 'c',
     error_type = 't', error_message = 'm', error_fingerprint = 'f', owner = 'kim'
 where id = %s
@@ -326,7 +326,7 @@ def test_the_repeat_of_a_result_that_was_not_storable_is_settled(perform: Perfor
 
 
 @pytest.mark.requirement("S8", "N9")
-@pytest.mark.parametrize(("first", "second"), permutations(REPORTS, 2))
+@pytest.mark.parametrize(("first", "second"), list(permutations(REPORTS, 2)))
 def test_a_different_end_of_the_same_run_is_refused(
     first: str, second: str, perform: Perform, worker: int
 ) -> None:
