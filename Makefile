@@ -1,9 +1,10 @@
 # make up            the example on an embedded PostgreSQL, until Ctrl-C   (PORT=9000 chooses the console's port)
 # make test          all tests, on a PostgreSQL of their own
 # make check         format, lint, types, import rules, migrations, the wheel's contents
+# make bench         drains 200,000 jobs beside PgQueuer  (QBENCH=folder of the harness `qbench`, see bench/)
 # make requirements  which requirements no test names yet
 
-.PHONY: up test check requirements
+.PHONY: up test check bench requirements
 
 up:
 	@.ci/environment run
@@ -22,6 +23,12 @@ check:
 	.venv/bin/lint-imports
 	.venv/bin/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	.venv/bin/python .ci/wheel.py
+
+bench:
+	@test -n "$(QBENCH)" || { echo "Say where the harness is: make bench QBENCH=path/to/bench (see bench/README.md)"; exit 2; }
+	@.ci/environment dev
+	.venv/bin/python -m pip --disable-pip-version-check install --quiet --requirement bench/requirements.txt
+	PYTHONPATH=.:$(QBENCH) .venv/bin/python -m bench.drain $(BENCH)
 
 requirements:
 	@.ci/environment dev
