@@ -1,0 +1,89 @@
+"""What workers say of themselves."""
+
+from datetime import timedelta
+
+import pytest
+
+from shiftboss import Owner
+from shiftboss.queue.contract import WorkerStatus
+from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.store import workers
+from shiftboss.queue.store.statement import run
+from tests.store.conftest import Perform
+from tests.store.making import SYSTEM, TASK, a_worker, execute, rows, says, scalar
+
+REGISTERED = """
+select pool, host, pid, code_version, state, queues, tasks, processes, threads, in_use, idle, lease_seconds,
+    heartbeat_seconds, stopped_at, started_at = heartbeat_at from shiftboss_worker
+"""
+
+
+@pytest.mark.requirement("C2", "L1")
+def test_a_worker_announces_itself() -> None:
+    first = a_worker("default", "mail")
+    assert rows(REGISTERED) == [
+        (
+            "default",
+            "web-1",
+            4711,
+            "v7",
+            "running",
+            ["default", "mail"],
+            [TASK],
+            2,
+            8,
+            0,
+            False,
+            30.0,
+            5.0,
+            None,
+            True,
+        )
+    ]
+    assert a_worker() > first
+
+
+@pytest.mark.requirement("L7", "L28")
+def test_a_heartbeat_tells_what_the_worker_does(worker: int) -> None:
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '1 hour'")
+    assert says(worker, in_use=3, idle=True, tasks=["a", "b"], lag_ms=40, losses=2)
+    assert rows("select in_use, idle, tasks, lag_ms, worst_lag_ms, losses from shiftboss_worker") == [
+        (3, True, ["a", "b"], 40, 40, 2)
+    ]
+    assert scalar("select now() - heartbeat_at from shiftboss_worker") < timedelta(minutes=1)
+
+
+@pytest.mark.requirement("L7")
+def test_the_worst_lag_is_kept(worker: int) -> None:
+    for lag_ms in (5, 900, 7):
+        says(worker, lag_ms=lag_ms)
+    assert rows("select lag_ms, worst_lag_ms from shiftboss_worker") == [(7, 900)]
+
+
+@pytest.mark.requirement("L26")
+def test_a_stopped_worker_says_when(worker: int) -> None:
+    says(worker, state="draining")
+    assert scalar("select stopped_at from shiftboss_worker") is None
+    says(worker, state="stopped")
+    assert scalar("select stopped_at from shiftboss_worker") is not None
+
+
+@pytest.mark.requirement("N14")
+def test_a_worker_that_the_record_does_not_know_is_told_so(worker: int) -> None:
+    assert says(worker + 1000) is False
+    assert scalar("select count(*) from shiftboss_worker") == 1
+
+
+@pytest.mark.requirement("C2")
+def test_workers_are_forgotten_after_a_day(perform: Perform, worker: int, other: int) -> None:
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '25 hours' where id = %s", worker)
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '23 hours' where id = %s", other)
+    assert perform(workers.forget_workers(authority=SYSTEM)) == 1
+    assert rows("select id from shiftboss_worker") == [(other,)]
+
+
+@pytest.mark.requirement("N4")
+def test_owners_are_no_workers(worker: int) -> None:
+    status = WorkerStatus(state="running", in_use=0, idle=False, tasks=(), lag_ms=0, losses=0)
+    with pytest.raises(NotAllowed, match="is for System"):
+        run(workers.worker_heartbeat(status, authority=Owner("kim"), worker_id=worker))
