@@ -15,7 +15,7 @@ from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Settlement
 from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
-from shiftboss.queue.store.upkeep import make_todays_partitions
+from shiftboss.queue.store.upkeep import met_missing_day, with_todays_partitions
 
 
 def _first(id: int, *_: Any) -> int:
@@ -72,7 +72,7 @@ def heartbeat(
     answers = dict(rows)
     lost = [lease for lease in leases if answers[lease.job_id] == "lost"]
     if lost:
-        yield Atomic(_reject(lost, worker_id=worker_id, verb="heartbeat"))
+        yield from with_todays_partitions(lambda: _rejected(lost, worker_id=worker_id, verb="heartbeat"))
 
     def those(kind: str) -> frozenset[int]:
         return frozenset(id for id, answer in answers.items() if answer == kind)
@@ -203,22 +203,26 @@ def _write(
     *,
     worker_id: int,
     unstorable: Unstorable | None = None,
-    partitions_made: bool = False,
 ) -> Verb[Settlement]:
-    """Write a batch; one bad or blocked outcome never holds up the others."""
+    """Write a batch; one bad or blocked outcome never holds up the others, nor does a missing partition."""
     items = sorted(items, key=lambda item: item[0])
+    return (
+        yield from with_todays_partitions(
+            lambda: _write_sorted(report, items, worker_id=worker_id, unstorable=unstorable)
+        )
+    )
+
+
+def _write_sorted(
+    report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int, unstorable: Unstorable | None
+) -> Verb[Settlement]:
     try:
         written = yield report.call(items, worker_id)
     except _LOCKED:
         if len(items) == 1:
             return Settlement(busy={items[0][0].job_id})
-    except pg.CheckViolation as error:
-        if "no partition" not in str(error) or partitions_made:
-            raise
-        yield from make_todays_partitions()
-        return (yield from _write(report, items, worker_id=worker_id, unstorable=unstorable, partitions_made=True))
     except (psycopg.DataError, psycopg.IntegrityError) as error:
-        if unstorable is None:
+        if unstorable is None or met_missing_day(error):
             raise
         if len(items) == 1:
             return (yield from unstorable(*items[0], error))
@@ -228,7 +232,7 @@ def _write(
     middle = len(items) // 2
     settlement = Settlement()
     for part in (items[:middle], items[middle:]):
-        settlement.add((yield from _write(report, part, worker_id=worker_id, unstorable=unstorable)))
+        settlement.add((yield from _write_sorted(report, part, worker_id=worker_id, unstorable=unstorable)))
     return settlement
 
 
@@ -254,6 +258,10 @@ def _offer_again(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker
     lost = [lease for lease in rest if lease.job_id not in settled]
     yield from _reject(lost, worker_id=worker_id, verb=report.statement.name)
     return {lease.job_id for lease in lost}
+
+
+def _rejected(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
+    yield Atomic(_reject(leases, worker_id=worker_id, verb=verb))
 
 
 def _reject(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:

@@ -1,9 +1,9 @@
 """What the maintainer does, and keepers at a low rate: stage, reap, partitions. Safe in many processes at once."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import errors as pg
 
@@ -11,6 +11,7 @@ from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.states import State
 from shiftboss.queue.store.statement import Statement, Verb
 
+R = TypeVar("R")
 PARTITIONED = ("shiftboss_finished", "shiftboss_attempt", "shiftboss_event")
 
 
@@ -54,6 +55,10 @@ def stage(*, authority: Authority, limit: int = 5000) -> Verb[int]:
 def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
     """Take jobs from expired leases: retryable at once, or quarantined at the loss limit."""
     require_system(authority, "reap")
+    return (yield from with_todays_partitions(lambda: _reap(limit)))
+
+
+def _reap(limit: int) -> Verb[list[Reaped]]:
     rows: list[Reaped] = yield _REAP.call(limit=limit)
     return rows
 
@@ -71,9 +76,21 @@ def make_partitions(*, authority: Authority, days_ahead: int) -> Verb[Partitions
     return (yield from _make_missing(days_ahead))
 
 
-def make_todays_partitions() -> Verb[Partitions]:
-    """Make today's and tomorrow's: for a finish that met a missing day."""
-    return (yield from _make_missing(1))
+def with_todays_partitions(write: Callable[[], Verb[R]]) -> Verb[R]:
+    """Run a verb; where it meets a day without a partition, make today's and tomorrow's and run it once more."""
+    try:
+        return (yield from write())
+    except pg.CheckViolation as error:
+        if not met_missing_day(error):
+            raise
+    yield from _make_missing(1)
+    return (yield from write())
+
+
+def met_missing_day(error: Exception) -> bool:
+    """Whether a write failed because no partition takes its row."""
+    # A CHECK has a name, a missing partition has none; the server's words depend on its language.
+    return isinstance(error, pg.CheckViolation) and error.diag.constraint_name is None
 
 
 def _make_missing(days_ahead: int) -> Verb[Partitions]:
@@ -88,11 +105,12 @@ def _make(missing: Iterable[tuple[str, date]]) -> Verb[Partitions]:
     made, pending = [], []
     for parent, day in missing:
         try:
-            yield _MAKE_PARTITION.call(parent=parent, day=day)
+            [is_new] = yield _MAKE_PARTITION.call(parent=parent, day=day)
         except (pg.LockNotAvailable, pg.DeadlockDetected):
             pending.append((parent, day))
-        except (pg.DuplicateTable, pg.UniqueViolation, pg.InvalidObjectDefinition):
+        except (pg.DuplicateTable, pg.DuplicateObject, pg.UniqueViolation, pg.InvalidObjectDefinition):
             pass  # another process was faster
         else:
-            made.append((parent, day))
+            if is_new:
+                made.append((parent, day))
     return Partitions(made=tuple(made), pending=tuple(pending))

@@ -1,0 +1,186 @@
+"""Day partitions: made ahead, and made by a finish that meets a missing one."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from psycopg import errors as pg
+
+from shiftboss.queue.contract import Settlement
+from shiftboss.queue.store import upkeep
+from shiftboss.queue.store.statement import run
+from tests.store.conftest import Perform
+from tests.store.making import (
+    REPORTS,
+    SYSTEM,
+    events,
+    execute,
+    expired,
+    finished,
+    report,
+    rows,
+    running,
+    scalar,
+    state,
+)
+from tests.store.sessions import together
+from tests.store.test_rejections import is_lost, offer
+
+PARENTS = ("shiftboss_finished", "shiftboss_attempt", "shiftboss_event")
+
+
+def today() -> date:
+    """The database's day."""
+    found: date = scalar("select (clock_timestamp() at time zone 'UTC')::date")
+    return found
+
+
+def drop(parent: str, day: date) -> None:
+    """A partition that was never made."""
+    execute(f"drop table {parent}_{day:%Y%m%d}")
+
+
+def days_of(parent: str) -> set[date]:
+    """The days that a table has partitions for."""
+    names = rows("select inhrelid::regclass::text from pg_inherits where inhparent = %s::regclass", parent)
+    return {datetime.strptime(name.rpartition("_")[2], "%Y%m%d").replace(tzinfo=UTC).date() for (name,) in names}
+
+
+@pytest.fixture(autouse=True)
+def all_partitions(record: None) -> Iterator[None]:
+    """Whatever a test does, the next one finds the partitions of the next days."""
+    yield
+    run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+
+
+@pytest.mark.requirement("P7", "L5")
+@pytest.mark.parametrize("verb", REPORTS)
+@pytest.mark.parametrize("parents", [PARENTS[:1], PARENTS[1:2], PARENTS])
+def test_an_end_that_meets_a_missing_day_makes_it_and_goes_on(
+    verb: str, parents: tuple[str, ...], perform: Perform, worker: int
+) -> None:
+    leases = running(worker, 3)
+    for parent in parents:
+        drop(parent, today())
+    assert perform(report(verb, leases, worker)) == Settlement(settled={one.job_id for one in leases})
+    assert all(state(one.job_id) != "running" for one in leases)
+
+
+@pytest.mark.requirement("L4", "P7")
+@pytest.mark.parametrize("verb", [*REPORTS, "heartbeat"])
+def test_a_refusal_that_meets_a_missing_day_makes_it_and_is_recorded(
+    verb: str, perform: Perform, worker: int, other: int
+) -> None:
+    [held] = running(worker)
+    drop("shiftboss_event", today())
+    assert is_lost(perform(offer(verb, held, other)), held.job_id)
+    assert [event["kind"] for event in events(held.job_id)] == ["write_rejected"]
+
+
+@pytest.mark.requirement("N14", "P7")
+def test_a_reap_that_meets_a_missing_day_makes_it(perform: Perform, worker: int) -> None:
+    held = expired(worker)
+    drop("shiftboss_attempt", today())
+    assert [job.id for job in perform(upkeep.reap(authority=SYSTEM))] == [held.job_id]
+
+
+@pytest.mark.requirement("P7")
+def test_a_missing_day_is_known_whatever_language_the_server_speaks(worker: int) -> None:
+    [held] = running(worker)
+    verb = report("complete", held, worker)
+    next(verb)
+    # The server's own words differ by its language; that no constraint is named does not.
+    told = verb.throw(
+        pg.CheckViolation("keine Partition von Relation »shiftboss_finished« für die Zeile gefunden")
+    )
+    assert told.statement.name == "today"
+    verb.close()
+
+
+@pytest.mark.requirement("P7")
+def test_days_are_made_ahead_once(perform: Perform) -> None:
+    first = today()
+    gone = {first, first + timedelta(days=3), first + timedelta(days=14)}
+    for parent in PARENTS:
+        for day in gone:
+            drop(parent, day)
+    answer = perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    assert sorted(answer.made) == sorted((parent, day) for parent in PARENTS for day in gone)
+    assert answer.pending == ()
+    assert perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)).made == ()
+    for parent in PARENTS:
+        assert days_of(parent) >= {first + timedelta(days=ahead) for ahead in range(15)}
+
+
+@pytest.mark.requirement("P7")
+def test_a_lock_keeps_a_day_pending_and_the_next_pass_makes_it(connect: Any, perform: Perform) -> None:
+    holder = connect()
+    day = today() + timedelta(days=14)
+    for parent in PARENTS:
+        drop(parent, day)
+    holder.execute("begin")
+    holder.execute("lock table shiftboss_attempt in share update exclusive mode")
+    answer = perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    assert sorted(answer.made) == [("shiftboss_event", day), ("shiftboss_finished", day)]
+    assert answer.pending == (("shiftboss_attempt", day),)
+    assert scalar("select to_regclass(%s)", f"shiftboss_attempt_{day:%Y%m%d}") is None
+    holder.execute("commit")
+    assert perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)).made == (("shiftboss_attempt", day),)
+
+
+@pytest.mark.requirement("P7", "N2")
+def test_two_maintainers_at_one_moment_make_each_day_once(connect: Any) -> None:
+    first, second = connect(), connect()
+    days = {today() + timedelta(days=ahead) for ahead in range(10, 15)}
+    for parent in PARENTS:
+        for day in days:
+            drop(parent, day)
+    answers = together(
+        lambda: first.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)),
+        lambda: second.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)),
+    )
+    made = [item for answer in answers for item in answer.made]
+    assert len(set(made)) == len(made)
+    run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    for parent in PARENTS:
+        assert days_of(parent) >= days
+
+
+@pytest.mark.requirement("P7")
+def test_two_finishes_at_one_moment_make_the_missing_day_together(connect: Any, worker: int) -> None:
+    first, second = connect(), connect()
+    leases = running(worker, 2)
+    drop("shiftboss_finished", today())
+    answers = together(
+        lambda: first.run(report("complete", leases[0], worker)),
+        lambda: second.run(report("complete", leases[1], worker)),
+    )
+    assert [answer.settled | answer.busy for answer in answers] == [{one.job_id} for one in leases]
+    assert all(finished(one.job_id) for one in leases)
+
+
+@pytest.mark.requirement("P7")
+def test_a_day_runs_from_midnight_to_midnight_in_utc_whatever_the_sessions_zone(connect: Any) -> None:
+    session = connect()
+    session.execute("set timezone = 'Pacific/Auckland'")
+    day = today() + timedelta(days=14)
+    drop("shiftboss_event", day)
+    session.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    begin = datetime.combine(day, time(), tzinfo=UTC)
+    for at in (begin, begin + timedelta(days=1, microseconds=-1)):
+        execute("insert into shiftboss_event (job_id, seq, at, kind) values (1, 1, %s, 'x')", at)
+    assert scalar(f"select count(*) from shiftboss_event_{day:%Y%m%d}") == 2
+
+
+@pytest.mark.requirement("P7")
+def test_no_table_has_a_default_partition_and_all_have_their_indexes() -> None:
+    for parent in PARENTS:
+        assert scalar("select partdefid from pg_partitioned_table where partrelid = %s::regclass", parent) == 0
+        indexes = scalar("select count(*) from pg_index where indrelid = %s::regclass", parent)
+        of_children = rows(
+            "select count(x.indexrelid) from pg_inherits i left join pg_index x on x.indrelid = i.inhrelid "
+            "where i.inhparent = %s::regclass group by i.inhrelid",
+            parent,
+        )
+        assert set(of_children) == {(indexes,)}
