@@ -1,0 +1,88 @@
+"""How the planner runs the hot statements on a keeper's connection after a load that nobody has analysed."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shiftboss.queue import store
+from shiftboss.queue.store.statement import sql_text
+from tests.store.making import execute, scalar
+from tests.store.sessions import Session
+
+pytestmark = pytest.mark.requirement("B13", "L1")
+
+SQL = Path(store.__path__[0]) / "sql"
+
+LOAD = """
+insert into shiftboss_job (queue, task, args, state, failure_limit, loss_limit, worker_id, lease_expires_at, fence)
+select 'default', 'task', '{}', case when mod(n, 2) = 0 then 'available' else 'running' end, 5, 3,
+    case when mod(n, 2) = 1 then 1 end, case when mod(n, 2) = 1 then now() + interval '1 hour' end, 1
+from generate_series(1, 4000) n
+"""
+
+
+@pytest.fixture
+def loaded(connect: Any) -> Iterator[Session]:
+    """A keeper's connection to a table that was just filled."""
+    execute(LOAD)
+    yield connect()
+    execute("delete from shiftboss_job")
+
+
+def plan(session: Session, name: str) -> str:
+    """The one plan that all batches of this statement get."""
+    if scalar("show server_version_num") < "160000":
+        pytest.skip("no explain of a plan without parameters before PostgreSQL 16")
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${numbers.setdefault(match[1], len(numbers) + 1)}"
+
+    sql = re.sub(r"%\((\w+)\)s", number, sql_text(name)).replace("%%", "%")
+    return "\n".join(line for (line,) in session.execute(f"explain (generic_plan, costs off) {sql}"))
+
+
+@pytest.mark.parametrize("name", ["complete", "fail", "release", "quarantine", "reap_own", "heartbeat"])
+def test_ends_and_heartbeats_go_by_primary_key(name: str, loaded: Session) -> None:
+    told = plan(loaded, name)
+    assert "Seq Scan on shiftboss_job" not in told
+    assert "Index Scan using shiftboss_job_pkey on shiftboss_job" in told
+    # Naming the state would drive the statement through this index and all of its dead entries.
+    assert "shiftboss_job_running" not in told
+
+
+@pytest.mark.parametrize("name", ["claim", "claim_after"])
+def test_claims_go_by_their_own_index_in_its_order(name: str, loaded: Session) -> None:
+    told = plan(loaded, name)
+    assert "Index Scan using shiftboss_job_claim on shiftboss_job" in told
+    assert "Index Scan using shiftboss_job_pkey on shiftboss_job j" in told
+    assert "Seq Scan on shiftboss_job" not in told
+    assert "Sort" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("stage", "shiftboss_job_due"),
+        ("reap", "shiftboss_job_running"),
+        ("quarantine_unknown", "shiftboss_job_claim"),
+    ],
+)
+def test_the_upkeep_goes_by_its_own_index(name: str, index: str, loaded: Session) -> None:
+    told = plan(loaded, name)
+    assert f"using {index} on shiftboss_job" in told
+    assert "Seq Scan on shiftboss_job" not in told
+
+
+def test_what_settles_a_repeat_goes_by_index(loaded: Session) -> None:
+    told = plan(loaded, "settled")
+    assert "Seq Scan on shiftboss_finished" not in told
+    assert "Seq Scan on shiftboss_attempt" not in told
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in SQL.glob("*.sql")))
+def test_every_statement_is_one_that_the_server_plans(name: str, connect: Any) -> None:
+    assert plan(connect(), name)
