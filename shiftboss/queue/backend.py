@@ -14,8 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core import checks
 from django.db import utils as db
+from psycopg import errors as pg
 
 from shiftboss import conf
 from shiftboss.compat import (
@@ -64,12 +66,7 @@ class ShiftbossTask(Task):
     authority: Authority | None = None
 
     def __post_init__(self) -> None:
-        if self.max_attempts is not None and not _is_count(self.max_attempts):
-            raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {self.max_attempts!r}")
-        if self.backoff is not None:
-            check_backoff(self.backoff)
-        if self.authority is not None:
-            owner_of(self.authority)
+        _check_options(max_attempts=self.max_attempts, backoff=self.backoff, authority=self.authority)
         # Zero-argument super() does not work in a slotted dataclass.
         Task.__post_init__(self)
         registry.add(self.module_path)
@@ -84,21 +81,48 @@ class ShiftbossTask(Task):
 
     def get_result(self, result_id: str) -> TaskResult:
         """The result of one of this task's jobs; see Django's `Task.get_result`."""
-        result = _own_backend(self).result_of(result_id, authority=self.authority)
+        backend = self.get_backend()
+        if not isinstance(backend, ShiftbossBackend):
+            # Another backend has taken the place of ours, such as Django's own in a test.
+            return Task.get_result(self, result_id)
+        result = backend.result_of(result_id, authority=self.authority)
         if result.task.func != self.func:
             raise TaskResultMismatch(f"Task does not match (received {result.task.module_path!r})")
-        return replace(result, task=self) if self.authority is not None else result
+        return result
+
+    async def aget_result(self, result_id: str) -> TaskResult:
+        """As `get_result`, from a coroutine."""
+        result: TaskResult = await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftbossResult(TaskResult):  # type: ignore[misc]
+    """Django's TaskResult, read again in the name in which it was read first."""
+
+    def refresh(self) -> None:
+        """Read the job again. Raises TaskResultDoesNotExist where it is gone."""
+        fresh = self.task.get_result(self.id)
+        for f in fields(self):
+            if f.name != "task":
+                object.__setattr__(self, f.name, getattr(fresh, f.name))
+
+    async def arefresh(self) -> None:
+        """As `refresh`, from a coroutine."""
+        await sync_to_async(self.refresh, thread_sensitive=True)()
+
+
+def _check_options(*, max_attempts: Any = None, backoff: Any = None, authority: Any = None) -> None:
+    if max_attempts is not None and not _is_count(max_attempts):
+        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {max_attempts!r}")
+    if backoff is not None:
+        check_backoff(backoff)
+    if authority is not None:
+        owner_of(authority)
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
-
-
-def _own_backend(task: ShiftbossTask) -> "ShiftbossBackend":
-    backend = task.get_backend()
-    if not isinstance(backend, ShiftbossBackend):
-        raise TypeError(f"the task's backend {task.backend!r} is a {type(backend).__name__}")
-    return backend
 
 
 class ShiftbossBackend(BaseTaskBackend):
@@ -153,7 +177,7 @@ class ShiftbossBackend(BaseTaskBackend):
         )
         enqueued = _on_record(enqueue(job, authority=authority))
         plain_args, plain_kwargs = payload.decode_arguments(text, typed=False)
-        result: TaskResult = TaskResult(
+        result = ShiftbossResult(
             task=task,
             id=str(enqueued.id),
             status=TaskResultStatus.READY,
@@ -183,9 +207,11 @@ class ShiftbossBackend(BaseTaskBackend):
         if job is None:
             raise TaskResultDoesNotExist(result_id)
         attempts = _on_record(read.attempts(authority=seen_by, job_id=job.id))
-        return self._result(job, attempts)
+        return self._result(job, attempts, authority)
 
-    def _result(self, job: read.JobDetail, attempts: list[read.AttemptRow]) -> TaskResult:
+    def _result(
+        self, job: read.JobDetail, attempts: list[read.AttemptRow], authority: Authority | None
+    ) -> TaskResult:
         try:
             task = registry.resolve(job.task)
         except UnknownTask as error:
@@ -194,8 +220,12 @@ class ShiftbossBackend(BaseTaskBackend):
         workers = [str(attempt.worker_id) for attempt in attempts if attempt.worker_id is not None]
         if job.worker_id is not None:
             workers.append(str(job.worker_id))
-        result: TaskResult = TaskResult(
-            task=replace(task, priority=job.priority, queue_name=job.queue, backend=self.alias),
+        changes: dict[str, Any] = {"priority": job.priority, "queue_name": job.queue, "backend": self.alias}
+        if authority is not None:
+            # So that the result is also read again in this name.
+            changes["authority"] = authority
+        result = ShiftbossResult(
+            task=replace(task, **changes),
             id=str(job.id),
             status=_STATUS[job.state],
             enqueued_at=job.enqueued_at,
@@ -214,8 +244,9 @@ class ShiftbossBackend(BaseTaskBackend):
 
 
 def _error(attempt: read.AttemptRow) -> TaskError:
+    kind = attempt.error_type or "shiftboss.queue.errors.LeaseLost"
     return TaskError(
-        exception_class_path=attempt.error_type or "shiftboss.queue.errors.LeaseLost",
+        exception_class_path=kind if "." in kind else f"builtins.{kind}",
         traceback=attempt.traceback or attempt.error_message or attempt.error_code or "",
     )
 
@@ -242,7 +273,7 @@ def _on_record(verb: Verb[Any]) -> Any:
     try:
         return run(verb)
     except db.ProgrammingError as error:
-        if "shiftboss_" in str(error) and "does not exist" in str(error):
+        if isinstance(error.__cause__, pg.UndefinedTable | pg.UndefinedColumn):
             raise SchemaTooOld("Shiftboss's tables are missing: run `manage.py migrate`") from error
         raise
 
@@ -264,6 +295,7 @@ def task(
     known = {f.name for f in fields(ShiftbossTask)} - {f.name for f in fields(Task)}
     if unknown := set(options) - known:
         raise TypeError(f"@task got unexpected options {sorted(unknown)}; known are {sorted(known)}")
+    _check_options(**options)
 
     def declare(f: Callable[..., Any]) -> Task:
         kind = task_backends[backend].task_class
