@@ -1,0 +1,62 @@
+"""A client as a keeper uses it, on the record that tests of the store use too."""
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from shiftboss.queue.runtime.config import KeeperConfig
+from tests.store import making
+from tests.store.conftest import COMMITTED, record  # noqa: F401 - a fixture
+
+R = TypeVar("R")
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder commit, for other connections to see."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(COMMITTED)
+
+
+@pytest.fixture
+def config(record: None) -> KeeperConfig:  # noqa: F811
+    """A keeper's settings."""
+    return keeper_config(making.address())
+
+
+def keeper_config(dsn: str) -> KeeperConfig:
+    """A keeper's settings for a database."""
+    return KeeperConfig(
+        pool="default",
+        queues=("default",),
+        processes=1,
+        threads=8,
+        lease_seconds=30,
+        heartbeat_seconds=5,
+        poll_seconds=1,
+        drain_seconds=20,
+        stage_seconds=0.5,
+        reap_seconds=1,
+        unknown_task_seconds=600,
+        partition_days_ahead=14,
+        client="shiftboss.queue.clients.local:connect",
+        dsn=dsn,
+        executor_argv=(),
+        code_version="v7",
+        run_folder="",
+    )
+
+
+@pytest.fixture
+def loop(record: None) -> Callable[[Coroutine[Any, Any, R]], R]:  # noqa: F811
+    """Runs a coroutine; Django's connection, where it is asked for, is the test's own."""
+
+    async def wait(coroutine: Coroutine[Any, Any, R]) -> R:
+        return await coroutine
+
+    return async_to_sync(wait)
