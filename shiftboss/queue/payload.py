@@ -2,7 +2,8 @@
 
 Beyond JSON's own types, UUID, Decimal, datetime, date, time and timedelta keep their type: each is stored as an
 object with one key that begins with `$`, such as `{"$uuid": "…"}`. An object of the user's own with such a key
-is wrapped as `{"$dict": …}`; `$enc` is reserved for encrypted arguments. Tuples come back as lists.
+is wrapped as `{"$dict": …}`; `$enc` is reserved for encrypted arguments. Tuples come back as lists. A datetime
+without a time zone is refused, as Django's Tasks API asks.
 """
 
 import json
@@ -104,6 +105,11 @@ def _storable(value: Any, where: str) -> Any:
             return [_storable(item, f"{where}[{index}]") for index, item in enumerate(value)]
         case Mapping():
             return _object(value, where)
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        raise NotStorable(
+            f"Unsupported type: {where} is a datetime without a time zone, which means another moment elsewhere: "
+            "make it aware"
+        )
     for kind, key, dump, _ in _CODECS:
         if isinstance(value, kind):
             return {key: dump(value)}
