@@ -26,7 +26,7 @@ _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...
     # A whole number: seconds as a float would lose microseconds, and the longest spans altogether.
     (timedelta, "$microseconds", lambda span: span // timedelta.resolution, lambda n: timedelta(microseconds=n)),
 )
-_REVIVERS = {key: revive for _, key, _, revive in _CODECS}
+_REVIVERS: dict[str, Callable[[Any], Any]] = {key: revive for _, key, _, revive in _CODECS} | {"$float": float}
 
 
 def encode_arguments(args: Any, kwargs: Mapping[str, Any], *, max_bytes: int) -> str:
@@ -74,7 +74,7 @@ def _plain(value: Any) -> str | None:
         text.encode()
     except (TypeError, ValueError):
         return None
-    careful = '"$' in text or "\\u0000" in text or _odd_keys(value)
+    careful = '"$' in text or "\\u0000" in text or "e+" in text or _odd_keys(value)
     return None if careful else text
 
 
@@ -98,7 +98,8 @@ def _storable(value: Any, where: str) -> Any:
         case float():
             if not math.isfinite(value):
                 raise NotStorable(f"{where} is {value}, which JSON cannot hold: pass None or a string")
-            return value
+            # jsonb writes such a number without its exponent, and it would come back as an int.
+            return {"$float": value} if abs(value) >= 1e16 else value
         case bytes():
             return _decoded(value, where)
         case list() | tuple():

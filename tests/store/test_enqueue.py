@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 from django.db import DataError, transaction
+from hypothesis import example, given, settings
 
 from shiftboss import Owner
 from shiftboss.queue.errors import InvalidJob
+from shiftboss.queue.payload import decode_arguments, encode_arguments
 from shiftboss.queue.states import State
+from shiftboss.queue.store import read
 from shiftboss.queue.store.enqueue import enqueue
 from shiftboss.queue.store.statement import run
+from tests.core.test_payload import values
 from tests.store.conftest import Perform
 from tests.store.making import ARGS, SYSTEM, TASK, a_worker, enqueued, live, new_job, rows, says, scalar
 from tests.store.sessions import Ear, Session
@@ -163,3 +167,23 @@ def test_a_job_that_is_not_yet_due_wakes_nobody(ear: Ear) -> None:
     enqueued(due_in=3600)
     enqueued(priority=1)
     assert ear.heard() == "1 default"
+
+
+@pytest.mark.requirement("R7", "P5")
+@settings(max_examples=60, deadline=None, database=None)
+@example(value=[1e16, 1e300, -1.5e22, 5e-324, 0.1, 10**300, {"$float": 1}])
+@given(value=values)
+def test_any_arguments_come_back_from_the_record_as_they_went(value: Any) -> None:
+    text = encode_arguments([value], {}, max_bytes=2**20)
+    [job_id] = enqueued(args=text)
+    found = run(read.job(authority=SYSTEM, job_id=job_id))
+    assert found is not None
+    assert _typed(decode_arguments(found.args)[0]) == _typed([value])
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_typed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _typed(item) for key, item in value.items()}
+    return type(value), value
