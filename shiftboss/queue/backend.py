@@ -37,7 +37,7 @@ from shiftboss.queue.errors import InvalidJob, NotAllowed, SchemaTooOld, Unknown
 from shiftboss.queue.retry import Backoff, check_backoff
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
-from shiftboss.queue.store.enqueue import NewJob, enqueue
+from shiftboss.queue.store.enqueue import NewJob, check_queue, enqueue
 from shiftboss.queue.store.statement import Verb, run
 
 _STATUS = {
@@ -67,6 +67,7 @@ class ShiftbossTask(Task):
 
     def __post_init__(self) -> None:
         _check_options(max_attempts=self.max_attempts, backoff=self.backoff, authority=self.authority)
+        check_queue(self.queue_name)
         # Zero-argument super() does not work in a slotted dataclass.
         Task.__post_init__(self)
         registry.add(self.module_path)

@@ -269,7 +269,9 @@ def test_arguments_over_the_limit_name_the_setting() -> None:
 @pytest.mark.requirement("C8", "N7")
 def test_a_queue_name_that_cannot_be_is_refused(settings: Any) -> None:
     with pytest.raises(InvalidJob, match="queue name is 1 to 100"):
-        add.using(queue_name="x" * 101).enqueue(1)
+        add.using(queue_name="x" * 101)
+    with pytest.raises(InvalidJob, match="queue name is 1 to 100"):
+        task(queue_name="a\nb")(tasks.no_task)
     settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": ["default"], "OPTIONS": {"authority": System()}}}
     with pytest.raises(InvalidTask, match="Queue 'other' is not valid"):
         add.using(queue_name="other")

@@ -29,10 +29,7 @@ class NewJob:
     meta: str = "{}"
 
     def __post_init__(self) -> None:
-        try:
-            conf.check_queue(self.queue)
-        except conf.ConfigError as error:
-            raise InvalidJob(str(error)) from None
+        check_queue(self.queue)
         if not 1 <= len(self.task) <= MAX_TASK_LENGTH:
             raise InvalidJob(f"a task name has 1 to {MAX_TASK_LENGTH} characters, not {len(self.task)}")
         if not -100 <= self.priority <= 100:
@@ -42,6 +39,14 @@ class NewJob:
                 raise InvalidJob(f"{name} is a whole number from 1 on, not {limit}")
         if self.due_at is not None and self.due_at.utcoffset() is None:
             raise InvalidJob("run_after must be an aware datetime: add a time zone")
+
+
+def check_queue(name: str) -> None:
+    """Raise InvalidJob where no queue can have this name."""
+    try:
+        conf.check_queue(name)
+    except conf.ConfigError as error:
+        raise InvalidJob(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
