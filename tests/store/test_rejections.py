@@ -145,6 +145,19 @@ def test_one_worker_with_two_leases_of_a_job_writes_under_the_newer_only(perform
     assert state(old.job_id) == "completed"
 
 
+@pytest.mark.requirement("L4", "S8")
+@pytest.mark.parametrize("verb", [verb for verb in REPORTS if verb != "reap_own"])
+def test_the_end_of_a_later_run_does_not_speak_for_an_earlier_one(
+    verb: str, perform: Perform, worker: int
+) -> None:
+    old = NOT_HELD["running under a newer fence"](worker)
+    new = old._replace(fence=old.fence + 1)
+    assert perform(report(verb, new, worker)) == Settlement(settled={old.job_id})
+    before = whole(old.job_id)
+    assert is_lost(perform(report(verb, old, worker)), old.job_id)
+    assert whole(old.job_id) == before
+
+
 @pytest.mark.requirement("L17", "L4")
 def test_rejections_of_a_job_are_numbered(perform: Perform, worker: int, other: int) -> None:
     [held] = running(worker)
