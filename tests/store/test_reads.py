@@ -163,9 +163,9 @@ def test_a_rejected_write_is_told(perform: Perform, worker: int, other: int) -> 
 def test_pages_hold_every_job_once_while_newer_ones_come(perform: Perform) -> None:
     jobs = enqueued(7)
     seen: list[int] = []
-    while page := perform(
-        read.jobs(authority=SYSTEM, state=State.AVAILABLE, before_id=seen[-1] if seen else None, limit=3)
-    ):
+    for _ in range(3):
+        before_id = seen[-1] if seen else None
+        page = perform(read.jobs(authority=SYSTEM, state=State.AVAILABLE, before_id=before_id, limit=3))
         seen += [row.id for row in page]
         enqueued(2)
     assert seen == jobs[::-1]
