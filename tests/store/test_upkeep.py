@@ -180,10 +180,10 @@ def test_two_maintainers_at_one_moment_reap_each_lease_once(connect: Any, worker
 UNKNOWN = "shop.tasks.removed"
 
 
-def an_hour_passes() -> None:
-    """Jobs have waited and workers have run an hour longer; heartbeats are fresh."""
-    execute("update shiftboss_job set due_at = due_at - interval '1 hour'")
-    execute("update shiftboss_worker set started_at = started_at - interval '1 hour'")
+def hours_pass() -> None:
+    """Jobs have waited and workers have run three hours longer; heartbeats are fresh."""
+    execute("update shiftboss_job set due_at = due_at - interval '3 hours'")
+    execute("update shiftboss_worker set started_at = started_at - interval '3 hours'")
 
 
 @pytest.mark.requirement("L1", "L29")
@@ -191,7 +191,7 @@ def test_a_task_that_nobody_has_known_for_long_is_held_back(perform: Perform) ->
     [unknown] = enqueued(task=UNKNOWN)
     [known] = enqueued()
     a_worker()
-    an_hour_passes()
+    hours_pass()
     assert perform(upkeep.quarantine_unknown(authority=SYSTEM, seconds=600)) == 1
     row = live(unknown)
     assert row is not None
@@ -210,7 +210,7 @@ def test_a_rolling_deploy_holds_nothing_back(perform: Perform) -> None:
 
     # Nobody serves the queue at all.
     a_worker("other")
-    an_hour_passes()
+    hours_pass()
     assert perform(ask(authority=SYSTEM, seconds=600)) == 0
 
     # Workers serve it for less than the time.
@@ -219,7 +219,7 @@ def test_a_rolling_deploy_holds_nothing_back(perform: Perform) -> None:
 
     # A worker that knows it has stopped a moment ago.
     leaving = a_worker(tasks=[UNKNOWN])
-    an_hour_passes()
+    hours_pass()
     says(leaving, state="stopped", tasks=[UNKNOWN])
     assert perform(ask(authority=SYSTEM, seconds=600)) == 0
 
@@ -232,7 +232,7 @@ def test_a_rolling_deploy_holds_nothing_back(perform: Perform) -> None:
 @pytest.mark.requirement("L1")
 def test_a_job_that_has_waited_for_less_than_the_time_is_not_held_back(perform: Perform) -> None:
     a_worker()
-    an_hour_passes()
+    hours_pass()
     enqueued(task=UNKNOWN)
     assert perform(upkeep.quarantine_unknown(authority=SYSTEM, seconds=600)) == 0
 
@@ -242,7 +242,7 @@ def test_a_job_that_has_waited_for_less_than_the_time_is_not_held_back(perform: 
 def test_only_available_jobs_are_held_back_for_their_task(kind: str, perform: Perform, worker: int) -> None:
     held = NOT_HELD[kind](worker)
     execute("update shiftboss_job set task = %s", UNKNOWN)
-    an_hour_passes()
+    hours_pass()
     before = whole(held.job_id)
     assert perform(upkeep.quarantine_unknown(authority=SYSTEM, seconds=600)) == 0
     assert whole(held.job_id) == before
