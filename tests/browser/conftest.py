@@ -24,9 +24,10 @@ FLAGS = [
 Opener = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One Chromium for all tests. Its loop runs in this thread, which Django must not mistake for async code."""
+    """One Chromium for the tests here. Its loop runs in this thread, which Django must not mistake for async code,
+    and where no other loop can run meanwhile."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -38,7 +39,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def operator(transactional_db: None) -> User:
     """Somebody on call."""
-    return User.objects.create_user("kim", password="correct horse", is_staff=True)
+    return User.objects.create_user("operator", password="correct horse", is_staff=True)
 
 
 @pytest.fixture
