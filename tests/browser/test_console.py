@@ -34,7 +34,7 @@ def test_somebody_logs_in_finds_a_failed_job_and_logs_out(opened: Opener) -> Non
     job_id = scene()
     page = opened("/", logged_in=False)
     expect(page).to_have_title("Log in · Shiftboss")
-    page.get_by_label("Name").fill("kim")
+    page.get_by_label("Name").fill("operator")
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("All well")
@@ -144,7 +144,7 @@ def test_choosing_a_queue_filters_at_once_and_stands_in_the_address(opened: Open
 def test_all_works_without_javascript(opened: Opener) -> None:
     job_id = scene()
     page = opened("/", logged_in=False, java_script_enabled=False)
-    page.get_by_label("Name").fill("kim")
+    page.get_by_label("Name").fill("operator")
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text(re.compile(r"As of \d\d:\d\d:\d\d UTC"))).to_be_visible()
