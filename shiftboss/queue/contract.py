@@ -42,24 +42,24 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The answer to a heartbeat, by job id. Busy ones are to be asked again within a second or so."""
+    """The answer to a heartbeat, by lease. Busy ones are to be asked again within a second or so."""
 
-    renewed: frozenset[int]
-    busy: frozenset[int]
-    lost: frozenset[int]
+    renewed: frozenset[Lease]
+    busy: frozenset[Lease]
+    lost: frozenset[Lease]
 
 
 @dataclass(slots=True)
 class Settlement:
-    """What became of a batch of outcomes, by job id.
+    """What became of a batch of outcomes, by lease: a job may stand in it under two fences.
 
     settled: the record holds them (now, or already from an identical earlier report); lost: the lease was no
     longer held, nothing changed; busy: somebody holds the row's lock, to be offered again.
     """
 
-    settled: set[int] = field(default_factory=set)
-    lost: set[int] = field(default_factory=set)
-    busy: set[int] = field(default_factory=set)
+    settled: set[Lease] = field(default_factory=set)
+    lost: set[Lease] = field(default_factory=set)
+    busy: set[Lease] = field(default_factory=set)
 
     def add(self, other: "Settlement") -> "Settlement":
         """Take in the answer for another part of the batch."""

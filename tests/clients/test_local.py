@@ -81,7 +81,7 @@ def test_a_worker_does_its_whole_round_through_the_port(config: KeeperConfig, lo
             mark = Mark(first[0].priority, first[0].due_at, first[0].id)
             rest = await client.claim("default", [TASK], 10, mark)
             leases = [job.lease for job in rest]
-            assert (await client.heartbeat(leases)).renewed == {held.job_id for held in leases}
+            assert (await client.heartbeat(leases)).renewed == set(leases)
             for write, held, outcome in (
                 (client.complete, leases[0], DONE),
                 (client.fail, leases[1], FAILED),
@@ -89,8 +89,9 @@ def test_a_worker_does_its_whole_round_through_the_port(config: KeeperConfig, lo
                 (client.quarantine, leases[3], QUARANTINED),
                 (client.reap_own, leases[4], LOST),
             ):
-                assert (await write([(held, outcome)])).settled == {held.job_id}
-                assert (await write([(Lease(held.job_id, 99), outcome)])).lost == {held.job_id}
+                assert (await write([(held, outcome)])).settled == {held}
+                foreign = Lease(held.job_id, 99)
+                assert (await write([(foreign, outcome)])).lost == {foreign}
             assert await client.stage() == 1
             assert await client.reap() == 0
             return leases

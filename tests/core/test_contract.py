@@ -16,13 +16,14 @@ def test_a_claimed_job_carries_its_lease() -> None:
 
 
 def test_answers_for_parts_of_a_batch_add_up() -> None:
-    whole = Settlement(settled={1}).add(Settlement(settled={2}, lost={3})).add(Settlement(busy={4}))
-    assert whole == Settlement(settled={1, 2}, lost={3}, busy={4})
+    one, two, three, four = (Lease(job_id, 1) for job_id in (1, 2, 3, 4))
+    whole = Settlement(settled={one}).add(Settlement(settled={two}, lost={three})).add(Settlement(busy={four}))
+    assert whole == Settlement(settled={one, two}, lost={three}, busy={four})
 
 
 def test_new_answers_share_nothing() -> None:
     first = Settlement()
-    first.add(Settlement(settled={1}))
+    first.add(Settlement(settled={Lease(1, 1)}))
     assert Settlement() == Settlement(settled=set(), lost=set(), busy=set())
 
 

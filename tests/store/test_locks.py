@@ -50,12 +50,12 @@ def test_a_locked_lease_is_busy_at_once_and_the_others_are_renewed(connect: Any,
         began = time.monotonic()
         answer = keeper.run(lease.heartbeat(leases, authority=SYSTEM, worker_id=worker, lease_seconds=60))
         assert time.monotonic() - began < 5
-    assert answer.busy == {leases[2].job_id}
-    assert answer.renewed == {one.job_id for one in leases} - answer.busy
+    assert answer.busy == {leases[2]}
+    assert answer.renewed == set(leases) - answer.busy
     assert answer.lost == frozenset()
     assert events(leases[2].job_id) == []
     again = keeper.run(lease.heartbeat(leases, authority=SYSTEM, worker_id=worker, lease_seconds=60))
-    assert again.renewed == {one.job_id for one in leases}
+    assert again.renewed == set(leases)
 
 
 @pytest.mark.requirement("L4", "L3")
@@ -64,7 +64,7 @@ def test_a_locked_job_under_a_lease_that_is_not_held_is_lost_and_not_busy(connec
     stale = held._replace(fence=0)
     with locked(held.job_id):
         answer = connect().run(lease.heartbeat([stale], authority=SYSTEM, worker_id=worker, lease_seconds=60))
-    assert answer.lost == {held.job_id}
+    assert answer.lost == {stale}
 
 
 @pytest.mark.requirement("L5", "L12")
@@ -77,9 +77,9 @@ def test_a_locked_job_holds_up_only_its_own_end(verb: str, connect: Any, worker:
         before = whole(leases[5].job_id)
         answer = keeper.run(report(verb, leases, worker))
         assert whole(leases[5].job_id) == before
-    rest = {one.job_id for one in leases} - {leases[5].job_id}
-    assert answer == Settlement(settled=rest, busy={leases[5].job_id})
-    assert keeper.run(report(verb, leases[5], worker)) == Settlement(settled={leases[5].job_id})
+    rest = set(leases) - {leases[5]}
+    assert answer == Settlement(settled=rest, busy={leases[5]})
+    assert keeper.run(report(verb, leases[5], worker)) == Settlement(settled={leases[5]})
 
 
 @pytest.mark.requirement("L5")
@@ -95,7 +95,7 @@ def test_a_finish_waits_for_a_lock_that_is_let_go_in_time(connect: Any, worker: 
         holder.execute("commit")
 
     answer, _ = together(lambda: keeper.run(report("complete", held, worker)), let_go)
-    assert answer == Settlement(settled={held.job_id})
+    assert answer == Settlement(settled={held})
 
 
 @pytest.mark.requirement("L5", "N14")
@@ -106,7 +106,7 @@ def test_a_finish_beside_an_open_reap_is_lost_at_once(connect: Any, worker: int)
         wait_for_expiry(held)
         maintainer.execute("begin")
         assert [job.id for job in maintainer.run(upkeep.reap(authority=SYSTEM))] == [held.job_id]
-        assert keeper.run(report("complete", held, worker)) == Settlement(lost={held.job_id})
+        assert keeper.run(report("complete", held, worker)) == Settlement(lost={held})
         maintainer.execute(end)
         assert finished(held.job_id) is None
         assert state(held.job_id) == ("retryable" if end == "commit" else "running")
@@ -121,7 +121,7 @@ def test_a_reap_beside_an_open_finish_passes_it_over(verb: str, connect: Any, wo
     for end in ("commit", "rollback"):
         [held] = running(worker, lease_seconds=0.1)
         keeper.execute("begin")
-        assert keeper.run(report(verb, held, worker)) == Settlement(settled={held.job_id})
+        assert keeper.run(report(verb, held, worker)) == Settlement(settled={held})
         wait_for_expiry(held)
         assert maintainer.run(upkeep.reap(authority=SYSTEM)) == []
         keeper.execute(end)
@@ -136,7 +136,7 @@ def _meet(keeper: Session, maintainer: Session, worker: int, lease_seconds: floa
     answer, reaped = together(
         lambda: keeper.run(report("complete", held, worker)), lambda: maintainer.run(upkeep.reap(authority=SYSTEM))
     )
-    return held, answer.settled == {held.job_id}, bool(reaped)
+    return held, answer.settled == {held}, bool(reaped)
 
 
 @pytest.mark.requirement("L5", "L30", "N9")
@@ -169,7 +169,7 @@ def test_two_reports_of_one_run_at_one_moment_count_once(connect: Any, worker: i
                 lambda held=held, verb=verb: first.run(report(verb, held, worker)),
                 lambda held=held, verb=verb: second.run(report(verb, held, worker)),
             )
-            assert answers == [Settlement(settled={held.job_id})] * 2
+            assert answers == [Settlement(settled={held})] * 2
             assert len(attempts(held.job_id)) == (verb != "complete")
             execute("delete from shiftboss_job")
 
@@ -200,7 +200,7 @@ def test_heartbeats_and_finishes_of_the_same_jobs_never_deadlock(connect: Any, w
             ),
             lambda leases=leases: work.run(report("complete", leases[::-1], worker)),
         )
-        assert answer == Settlement(settled={one.job_id for one in leases})
+        assert answer == Settlement(settled=set(leases))
         assert beat.renewed | beat.busy | beat.lost == answer.settled
 
 

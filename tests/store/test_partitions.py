@@ -63,7 +63,7 @@ def test_an_end_that_meets_a_missing_day_makes_it_and_goes_on(
     leases = running(worker, 3)
     for parent in parents:
         drop(parent, today())
-    assert perform(report(verb, leases, worker)) == Settlement(settled={one.job_id for one in leases})
+    assert perform(report(verb, leases, worker)) == Settlement(settled=set(leases))
     assert all(state(one.job_id) != "running" for one in leases)
 
 
@@ -74,7 +74,7 @@ def test_a_refusal_that_meets_a_missing_day_makes_it_and_is_recorded(
 ) -> None:
     [held] = running(worker)
     drop("shiftboss_event", today())
-    assert is_lost(perform(offer(verb, held, other)), held.job_id)
+    assert is_lost(perform(offer(verb, held, other)), held)
     assert [event["kind"] for event in events(held.job_id)] == ["write_rejected"]
 
 
@@ -156,7 +156,7 @@ def test_two_finishes_at_one_moment_make_the_missing_day_together(connect: Any, 
         lambda: first.run(report("complete", leases[0], worker)),
         lambda: second.run(report("complete", leases[1], worker)),
     )
-    assert [answer.settled | answer.busy for answer in answers] == [{one.job_id} for one in leases]
+    assert [answer.settled | answer.busy for answer in answers] == [{one} for one in leases]
     assert all(finished(one.job_id) for one in leases)
 
 

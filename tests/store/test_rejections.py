@@ -40,10 +40,10 @@ def offer(verb: str, held: Lease, worker: int) -> Verb[Any]:
     return report(verb, held, worker)
 
 
-def is_lost(answer: Settlement | Heartbeat, job_id: int) -> bool:
+def is_lost(answer: Settlement | Heartbeat, held: Lease) -> bool:
     """Whether the answer says that the lease is lost, and nothing else."""
     rest = answer.renewed if isinstance(answer, Heartbeat) else answer.settled
-    return (set(answer.lost), set(answer.busy), set(rest)) == ({job_id}, set(), set())
+    return (set(answer.lost), set(answer.busy), set(rest)) == ({held}, set(), set())
 
 
 @pytest.mark.requirement("L4", "L27", "B4")
@@ -54,7 +54,7 @@ def test_a_stranger_changes_nothing_and_is_recorded(
 ) -> None:
     held = NOT_HELD[kind](worker)
     before = whole(held.job_id)
-    assert is_lost(perform(offer(verb, held, other)), held.job_id)
+    assert is_lost(perform(offer(verb, held, other)), held)
     assert whole(held.job_id) == before
     [event] = events(held.job_id)
     assert (event["seq"], event["kind"], event["worker_id"], event["fence"]) == (
@@ -78,7 +78,7 @@ def test_a_stranger_changes_nothing_and_is_recorded(
 def test_a_stranger_cannot_write_for_a_running_job(verb: str, perform: Perform, worker: int, other: int) -> None:
     [held] = running(worker)
     before = whole(held.job_id)
-    assert is_lost(perform(offer(verb, held, other)), held.job_id)
+    assert is_lost(perform(offer(verb, held, other)), held)
     assert whole(held.job_id) == before
 
 
@@ -88,7 +88,8 @@ def test_a_stranger_cannot_write_for_a_running_job(verb: str, perform: Perform, 
 def test_a_fence_that_is_not_the_jobs_own_is_refused(verb: str, fence: int, perform: Perform, worker: int) -> None:
     [held] = running(worker)
     before = whole(held.job_id)
-    assert is_lost(perform(offer(verb, held._replace(fence=fence), worker)), held.job_id)
+    other = held._replace(fence=fence)
+    assert is_lost(perform(offer(verb, other, worker)), other)
     assert whole(held.job_id) == before
 
 
@@ -97,7 +98,7 @@ def test_a_fence_that_is_not_the_jobs_own_is_refused(verb: str, fence: int, perf
 def test_an_expired_lease_is_lost_though_nobody_has_reaped_it(verb: str, perform: Perform, worker: int) -> None:
     held = expired(worker)
     before = whole(held.job_id)
-    assert is_lost(perform(offer(verb, held, worker)), held.job_id)
+    assert is_lost(perform(offer(verb, held, worker)), held)
     assert whole(held.job_id) == before
     [event] = events(held.job_id)
     assert json.loads(event["data"])["state"] == "running"
@@ -114,9 +115,9 @@ def test_a_late_worker_cannot_write_for_a_reaped_job(verb: str, perform: Perform
     assert whole(held.job_id) == before
     if verb == "reap_own":
         # The loss that the keeper reports is in the record already.
-        assert answer == Settlement(settled={held.job_id})
+        assert answer == Settlement(settled={held})
     else:
-        assert is_lost(answer, held.job_id)
+        assert is_lost(answer, held)
         assert [event["kind"] for event in events(held.job_id)] == ["write_rejected"]
 
 
@@ -132,16 +133,16 @@ def test_a_late_worker_cannot_write_for_a_job_that_runs_again(
     before = whole(held.job_id)
     perform(offer(verb, held, worker))
     assert whole(held.job_id) == before
-    assert run(report("complete", again.lease, other)) == Settlement(settled={held.job_id})
+    assert run(report("complete", again.lease, other)) == Settlement(settled={again.lease})
 
 
 @pytest.mark.requirement("L4")
 def test_one_worker_with_two_leases_of_a_job_writes_under_the_newer_only(perform: Perform, worker: int) -> None:
     old = NOT_HELD["running under a newer fence"](worker)
     new = old._replace(fence=old.fence + 1)
-    assert is_lost(perform(report("complete", old, worker)), old.job_id)
+    assert is_lost(perform(report("complete", old, worker)), old)
     assert state(old.job_id) == "running"
-    assert perform(report("complete", new, worker)) == Settlement(settled={old.job_id})
+    assert perform(report("complete", new, worker)) == Settlement(settled={new})
     assert state(old.job_id) == "completed"
 
 
@@ -152,9 +153,9 @@ def test_the_end_of_a_later_run_does_not_speak_for_an_earlier_one(
 ) -> None:
     old = NOT_HELD["running under a newer fence"](worker)
     new = old._replace(fence=old.fence + 1)
-    assert perform(report(verb, new, worker)) == Settlement(settled={old.job_id})
+    assert perform(report(verb, new, worker)) == Settlement(settled={new})
     before = whole(old.job_id)
-    assert is_lost(perform(report(verb, old, worker)), old.job_id)
+    assert is_lost(perform(report(verb, old, worker)), old)
     assert whole(old.job_id) == before
 
 

@@ -48,7 +48,7 @@ where id = %s
 
 def settled(*leases: Lease) -> Settlement:
     """The answer that the record holds these ends."""
-    return Settlement(settled={one.job_id for one in leases})
+    return Settlement(settled=set(leases))
 
 
 def a_row(job_id: int) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def test_a_heartbeat_prolongs_a_lease_and_touches_nothing_else(perform: Perform,
     before = a_row(held.job_id)
     answer = perform(lease.heartbeat([held], authority=SYSTEM, worker_id=worker, lease_seconds=60))
     after = a_row(held.job_id)
-    assert (answer.renewed, answer.busy, answer.lost) == ({held.job_id}, frozenset(), frozenset())
+    assert (answer.renewed, answer.busy, answer.lost) == ({held}, frozenset(), frozenset())
     assert after == before | {"lease_expires_at": after["lease_expires_at"]}
     assert after["lease_expires_at"] - before["lease_expires_at"] > timedelta(seconds=50)
 
@@ -233,9 +233,9 @@ def test_a_heartbeat_answers_for_each_lease(perform: Perform, worker: int, other
     before = {one.job_id: whole(one.job_id) for one in (foreign, old, gone)}
     leases = [held, foreign, old, gone]
     answer = perform(lease.heartbeat(leases, authority=SYSTEM, worker_id=worker, lease_seconds=60))
-    assert answer.renewed == {held.job_id}
+    assert answer.renewed == {held}
     assert answer.busy == frozenset()
-    assert answer.lost == {foreign.job_id, old.job_id, gone.job_id}
+    assert answer.lost == {foreign, old, gone}
     assert {job_id: whole(job_id) for job_id in before} == before
 
 
@@ -333,7 +333,7 @@ def test_a_different_end_of_the_same_run_is_refused(
     [held] = running(worker)
     perform(report(first, held, worker))
     before = whole(held.job_id)
-    assert perform(report(second, held, worker)) == Settlement(lost={held.job_id})
+    assert perform(report(second, held, worker)) == Settlement(lost={held})
     assert whole(held.job_id) == before
     assert [event["kind"] for event in events(held.job_id)] == ["write_rejected"]
 
@@ -343,7 +343,7 @@ def test_part_of_a_batch_settled_earlier_and_part_lost(perform: Perform, worker:
     done, held, foreign = [*running(worker, 2), *running(other)]
     perform(report("complete", done, worker))
     answer = perform(report("complete", [foreign, held, done], worker))
-    assert answer == Settlement(settled={done.job_id, held.job_id}, lost={foreign.job_id})
+    assert answer == Settlement(settled={done, held}, lost={foreign})
 
 
 @pytest.mark.requirement("L5")
@@ -354,3 +354,22 @@ def test_ends_of_many_kinds_leave_other_jobs_alone(worker: int) -> None:
         [held] = running(worker)
         run(report(verb, held, worker))
     assert whole(bystander.job_id) == before
+
+
+@pytest.mark.requirement("L4", "L5")
+@pytest.mark.parametrize("verb", REPORTS)
+def test_two_leases_of_one_job_in_one_batch_are_judged_each(verb: str, perform: Perform, worker: int) -> None:
+    old = NOT_HELD["available"](worker)
+    [new] = [job.lease for job in claimed(worker)]
+    stale = NOT_HELD["missing"](worker)._replace(job_id=old.job_id, fence=99)
+    answer = perform(report(verb, [stale, new], worker))
+    assert answer == Settlement(settled={new}, lost={stale})
+    assert [event["fence"] for event in events(old.job_id)] == [99]
+
+
+@pytest.mark.requirement("L4", "L3")
+def test_two_leases_of_one_job_in_one_heartbeat_are_answered_each(perform: Perform, worker: int) -> None:
+    old = NOT_HELD["running under a newer fence"](worker)
+    new = old._replace(fence=old.fence + 1)
+    answer = perform(lease.heartbeat([old, new], authority=SYSTEM, worker_id=worker, lease_seconds=60))
+    assert (answer.renewed, answer.busy, answer.lost) == ({new}, frozenset(), {old})

@@ -18,21 +18,21 @@ from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 from shiftboss.queue.store.upkeep import met_missing_day, with_todays_partitions
 
 
-def _first(id: int, *_: Any) -> int:
-    return id
+def _lease(id: int, fence: int, *_: Any) -> Lease:
+    return Lease(id, fence)
 
 
 _CLAIM = Statement("claim", Claimed)
 _CLAIM_AFTER = Statement("claim_after", Claimed)
-_HEARTBEAT = Statement("heartbeat", lambda id, answer: (id, answer))
-_COMPLETE = Statement("complete", _first)
-_FAIL = Statement("fail", _first)
-_RELEASE = Statement("release", _first)
-_QUARANTINE = Statement("quarantine", _first)
-_REAP_OWN = Statement("reap_own", _first)
-_SETTLED = Statement("settled", _first)
-_NUMBER_EVENTS = Statement("number_events", _first)
-_REJECT = Statement("reject", _first)
+_HEARTBEAT = Statement("heartbeat", lambda id, fence, answer: (Lease(id, fence), answer))
+_COMPLETE = Statement("complete", _lease)
+_FAIL = Statement("fail", _lease)
+_RELEASE = Statement("release", _lease)
+_QUARANTINE = Statement("quarantine", _lease)
+_REAP_OWN = Statement("reap_own", _lease)
+_SETTLED = Statement("settled", _lease)
+_NUMBER_EVENTS = Statement("number_events", lambda *_: None)
+_REJECT = Statement("reject", lambda *_: None)
 
 
 def claim(
@@ -70,12 +70,12 @@ def heartbeat(
     ids, fences = _columns(leases)
     rows = yield _HEARTBEAT.call(ids=ids, fences=fences, worker_id=worker_id, lease_seconds=lease_seconds)
     answers = dict(rows)
-    lost = [lease for lease in leases if answers[lease.job_id] == "lost"]
+    lost = [lease for lease in leases if answers[lease] == "lost"]
     if lost:
         yield from with_todays_partitions(lambda: _rejected(lost, worker_id=worker_id, verb="heartbeat"))
 
-    def those(kind: str) -> frozenset[int]:
-        return frozenset(id for id, answer in answers.items() if answer == kind)
+    def those(kind: str) -> frozenset[Lease]:
+        return frozenset(lease for lease, answer in answers.items() if answer == kind)
 
     return Heartbeat(renewed=those("renewed"), busy=those("busy"), lost=those("lost"))
 
@@ -87,11 +87,11 @@ O = TypeVar("O")  # noqa: E741 - one kind of outcome
 class _Report(Generic[O]):
     """How one kind of outcome is written: its statement, the trace that it leaves, its columns."""
 
-    statement: Statement[int]
+    statement: Statement[Lease]
     outcome: str
     columns: Callable[[Sequence[O]], dict[str, Any]]
 
-    def call(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[int]:
+    def call(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
         ids, fences = _columns([lease for lease, _ in items])
         columns = self.columns([outcome for _, outcome in items])
         return self.statement.call(ids=ids, fences=fences, worker_id=worker_id, **columns)
@@ -220,7 +220,7 @@ def _write_sorted(
         written = yield report.call(items, worker_id)
     except _LOCKED:
         if len(items) == 1:
-            return Settlement(busy={items[0][0].job_id})
+            return Settlement(busy={items[0][0]})
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         if unstorable is None or met_missing_day(error):
             raise
@@ -237,27 +237,27 @@ def _write_sorted(
 
 
 def _judged(
-    report: _Report[O], items: Sequence[tuple[Lease, O]], written: set[int], *, worker_id: int
+    report: _Report[O], items: Sequence[tuple[Lease, O]], written: set[Lease], *, worker_id: int
 ) -> Verb[Settlement]:
-    missing = [item for item in items if item[0].job_id not in written]
+    missing = [item for item in items if item[0] not in written]
     if not missing:
         return Settlement(settled=written)
     # Offered once more, so that the refusal and its record are one transaction.
     try:
         lost = yield Atomic(_offer_again(report, missing, worker_id=worker_id))
     except _LOCKED:
-        return Settlement(settled=written, busy={lease.job_id for lease, _ in missing})
-    return Settlement(settled={lease.job_id for lease, _ in items} - lost, lost=lost)
+        return Settlement(settled=written, busy={lease for lease, _ in missing})
+    return Settlement(settled={lease for lease, _ in items} - lost, lost=lost)
 
 
-def _offer_again(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int) -> Verb[set[int]]:
+def _offer_again(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int) -> Verb[set[Lease]]:
     written = yield report.call(items, worker_id)
-    rest = [lease for lease, _ in items if lease.job_id not in written]
+    rest = [lease for lease, _ in items if lease not in written]
     ids, fences = _columns(rest)
     settled = yield _SETTLED.call(ids=ids, fences=fences, worker_id=worker_id, outcome=report.outcome)
-    lost = [lease for lease in rest if lease.job_id not in settled]
+    lost = [lease for lease in rest if lease not in settled]
     yield from _reject(lost, worker_id=worker_id, verb=report.statement.name)
-    return {lease.job_id for lease in lost}
+    return set(lost)
 
 
 def _rejected(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:

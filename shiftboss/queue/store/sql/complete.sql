@@ -21,4 +21,4 @@ select id, queue, task, args, 'completed', priority, due_at, deadline, enqueued_
     null, null, progress, event_seq, error_code, error_type, error_message, error_fingerprint,
     result::jsonb, run_ms, statement_timestamp()
 from gone
-returning id
+returning id, fence

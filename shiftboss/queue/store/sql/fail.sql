@@ -33,4 +33,4 @@ evidence as (
         type, message, fingerprint, traceback
     from failed
 )
-select id, state from failed
+select id, fence from failed

@@ -15,9 +15,9 @@ renewed as (
     update shiftboss_job j
     set lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_seconds)s)
     where j.id = any (array(select id from held))
-    returning j.id
+    returning j.id, j.fence
 )
-select o.id,
+select o.id, o.fence,
     case
         when r.id is not null then 'renewed'
         -- Ours and unexpired, but locked by somebody: to be asked again.
@@ -25,7 +25,7 @@ select o.id,
         else 'lost'
     end
 from outcome o
-left join renewed r on r.id = o.id
+left join renewed r on r.id = o.id and r.fence = o.fence
 left join lateral (
     select true as yes
     from shiftboss_job j

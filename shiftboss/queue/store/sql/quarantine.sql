@@ -21,4 +21,4 @@ evidence as (
     select id, fence, queue, task, %(worker_id)s, 'quarantined', started_at, statement_timestamp(), reason, message
     from held
 )
-select id from held
+select id, fence from held

@@ -30,4 +30,4 @@ evidence as (
         evidence::jsonb
     from reaped
 )
-select id, state from reaped
+select id, fence from reaped

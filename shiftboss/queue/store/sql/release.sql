@@ -21,4 +21,4 @@ became_available as (
     select queue, priority from released
 ),
 -- part: notified
-select id, (select count(*) from notified) from released
+select id, fence, (select count(*) from notified) from released

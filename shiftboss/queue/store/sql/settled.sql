@@ -2,7 +2,7 @@
 -- The trace of a completion is the finished row, of any other end the attempt row; a completion whose result
 -- could not be stored has become a failure.
 -- Indexes: shiftboss_finished_id, shiftboss_attempt_job.
-select o.id
+select o.id, o.fence
 from unnest(%(ids)s::bigint[], %(fences)s::bigint[]) as o (id, fence)
 cross join lateral (
     (
