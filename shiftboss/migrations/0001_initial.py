@@ -162,6 +162,8 @@ create table shiftboss_worker (
     heartbeat_at timestamptz not null default now(),
     stopped_at timestamptz
 ) with (fillfactor = 50);
+-- enqueue.sql, stage.sql, release.sql (parts/notified.sql); the heartbeat's time is not indexed
+create index shiftboss_worker_idle on shiftboss_worker (id) where idle;
 
 -- One day's partition: a plain table with a CHECK, attached under a short lock timeout; all or nothing.
 -- Without the CHECK, attaching would scan the table under a lock. Raises lock_not_available after 200 ms.

@@ -83,6 +83,29 @@ def test_what_settles_a_repeat_goes_by_index(loaded: Session) -> None:
     assert "Seq Scan on shiftboss_attempt" not in told
 
 
+def test_the_look_for_unknown_tasks_reads_the_head_of_the_claims_index_only(loaded: Session) -> None:
+    told = plan(loaded, "waiting_tasks")
+    assert "Index Scan using shiftboss_job_claim on shiftboss_job" in told
+    assert "Seq Scan on shiftboss_job" not in told
+    # A filter below the limit would read on for as long as it finds nothing.
+    assert "Filter" not in told.partition("->  Limit")[2]
+
+
+@pytest.mark.parametrize("name", ["enqueue", "stage", "release"])
+def test_idle_workers_are_looked_up_once_for_all_jobs_that_became_available(name: str, loaded: Session) -> None:
+    told = plan(loaded, name)
+    assert told.count("on shiftboss_worker w") == 1
+    assert "using shiftboss_worker_idle on shiftboss_worker" in told
+    # An InitPlan runs once for the statement; a SubPlan or a join would run for each row.
+    above = told.partition("on shiftboss_worker w")[0].splitlines()
+    assert "InitPlan" in [line for line in above if "Plan " in line][-1]
+    assert not [line for line in above if "Join" in line]
+
+
+def test_jobs_that_are_not_yet_due_are_not_read(loaded: Session) -> None:
+    assert re.search(r"Index Cond: \(due_at <= statement_timestamp", plan(loaded, "stage"))
+
+
 @pytest.mark.parametrize("name", sorted(file.stem for file in SQL.glob("*.sql")))
 def test_every_statement_is_one_that_the_server_plans(name: str, connect: Any) -> None:
     assert plan(connect(), name)

@@ -278,3 +278,16 @@ def test_tasks_that_wait_and_are_not_known_are_named(perform: Perform, worker: i
     assert ask(["default"], []) == sorted([TASK, UNKNOWN])
     assert ask(["default", "other"], [TASK, UNKNOWN]) == ["shop.tasks.elsewhere"]
     assert ask([], []) == []
+
+
+@pytest.mark.requirement("L1", "P9")
+def test_only_the_first_jobs_of_a_queue_are_looked_at_for_tasks_that_nobody_knows(perform: Perform) -> None:
+    execute(
+        "insert into shiftboss_job (queue, task, args, state, due_at, failure_limit, loss_limit) "
+        "select 'default', case when n in (200, 201) then 'nobody.knows_' || n else %s end, '{}', 'available', "
+        "now() + n * interval '1 second', 5, 3 from generate_series(1, 400) n",
+        TASK,
+    )
+    assert perform(workers.waiting_tasks(authority=SYSTEM, queues=["default"], tasks=[TASK])) == [
+        "nobody.knows_200"
+    ]

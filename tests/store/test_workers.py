@@ -68,6 +68,14 @@ def test_a_stopped_worker_says_when(worker: int) -> None:
     assert scalar("select stopped_at from shiftboss_worker") is not None
 
 
+@pytest.mark.requirement("L26", "C1")
+@pytest.mark.parametrize("state", ["draining", "stopped"])
+def test_a_worker_that_claims_no_more_is_not_idle(state: str, perform: Perform, worker: int) -> None:
+    status = WorkerStatus(state=state, in_use=0, idle=True, tasks=(), lag_ms=0, losses=0)
+    assert perform(workers.worker_heartbeat(status, authority=SYSTEM, worker_id=worker))
+    assert rows("select state, idle from shiftboss_worker") == [(state, False)]
+
+
 @pytest.mark.requirement("N14")
 def test_a_worker_that_the_record_does_not_know_is_told_so(worker: int) -> None:
     assert says(worker + 1000) is False

@@ -59,7 +59,7 @@ def forget_workers(*, authority: Authority) -> Verb[int]:
 
 
 def waiting_tasks(*, authority: Authority, queues: Sequence[str], tasks: Sequence[str]) -> Verb[list[str]]:
-    """Tasks that wait in these queues and are not among `tasks`; a sample of the first ones."""
+    """Tasks that wait in these queues and are not among `tasks`: a sample of the first jobs of each queue."""
     require_system(authority, "waiting tasks")
     rows: list[str] = yield _WAITING_TASKS.call(queues=list(queues), tasks=list(tasks))
     return rows
