@@ -19,12 +19,12 @@ from shiftboss.queue.runtime.ports import Handler
 class TaskHandler:
     """One task of the project, ready to be called in a thread."""
 
-    __slots__ = ("call", "takes_context", "task")
+    __slots__ = ("call", "function", "takes_context")
 
     def __init__(self, task: Task) -> None:
-        self.task = task
         self.takes_context: bool = task.takes_context
         # A coroutine function goes through Django's own bridge; a plain one is called without detour.
+        self.function: Callable[..., Any] = task.func
         self.call: Callable[..., Any] = task.call if inspect.iscoroutinefunction(task.func) else task.func
 
 

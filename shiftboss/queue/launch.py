@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from django.conf import ENVIRONMENT_VARIABLE
 from django.db import connections
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shiftboss import conf
 from shiftboss.queue.errors import UnsupportedDatabase
@@ -88,7 +88,10 @@ def run_folder(dsn: str) -> Path:
     """Where keepers of one database leave notes: SHIFTBOSS_RUN_FOLDER, else a folder of the user's own."""
     if given := os.environ.get("SHIFTBOSS_RUN_FOLDER"):
         return Path(given)
-    mark = hashlib.sha256(dsn.encode()).hexdigest()[:12]
+    # The name can be read by others: nothing secret goes into it.
+    address = conninfo_to_dict(dsn)
+    public = [str(address.get(part, "")) for part in ("host", "port", "dbname")]
+    mark = hashlib.sha256(" ".join(public).encode()).hexdigest()[:12]
     parent = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     return Path(parent) / f"shiftboss-{os.geteuid()}-{mark}"
 

@@ -56,16 +56,16 @@ class Maintainer:
         return bool(held)
 
     async def partitions(self) -> None:
-        """Make the day partitions of the next days; raises StoreUnavailable where a lock kept some from it."""
+        """Make the day partitions of the next days; those that a lock kept back are tried again soon."""
         days = self._config.partition_days_ahead
-        answer = await self._connection.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=days))
-        if answer.made:
-            log.info("partitions.made", extra={"count": len(answer.made)})
-        if answer.pending:
-            # The Loop comes back sooner after an error than after success.
+        while True:
+            answer = await self._connection.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=days))
+            if answer.made:
+                log.info("partitions.made", extra={"count": len(answer.made)})
+            if not answer.pending:
+                return
             log.warning("partitions.locked", extra={"count": len(answer.pending)})
             await asyncio.sleep(PARTITION_AGAIN_SECONDS)
-            await self.partitions()
 
     async def forget_workers(self) -> None:
         """Drop workers that were last seen more than a day ago."""

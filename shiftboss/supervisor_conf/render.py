@@ -19,8 +19,9 @@ from shiftboss.supervisor_conf.installation import Installation
 WEB_THREADS = 8
 """Threads of the console's server, and the connections that they share."""
 
-KILL_MARGIN_SECONDS = 15
-"""What a worker gets beyond its drain time before it is killed."""
+KILL_MARGIN_SECONDS = 45
+"""What a worker gets beyond its drain time: to end its executors, tell the record, and close (it is slow where the
+database does not answer)."""
 
 
 class RenderError(ShiftbossError):

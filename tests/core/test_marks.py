@@ -111,7 +111,7 @@ def test_reopening_keeps_the_mark() -> None:
     marks = a_queue()
     swept(marks, 1, 2)
     marks.claimed("default", mark(2), [], limit=2, began=0.0, now=0.0)
-    marks.reopen("default")
+    marks.reopen()
     assert marks.open_queues(0.0) == ["default"]
     assert marks.start("default", 0.0) == mark(2)
 
@@ -122,4 +122,14 @@ def test_queues_take_turns_and_do_not_touch_each_other() -> None:
     marks.claimed("b", None, [], limit=1, began=0.0, now=0.0)
     assert marks.open_queues(0.5) == ["a", "c"]
     assert marks.next_try() == 0.0
-    assert marks.open_queues(1.0) == ["b", "a", "c"]
+    assert marks.open_queues(1.0) == ["a", "b", "c"]
+
+
+def test_a_queue_that_was_claimed_from_goes_behind_the_others_however_much_it_holds() -> None:
+    marks = Marks(["a", "b", "c"], poll_seconds=1.0)
+    served = []
+    for _ in range(6):
+        first, *_ = marks.open_queues(0.0)
+        marks.start(first, 0.0)
+        served.append(first)
+    assert served == ["a", "b", "c", "a", "b", "c"]

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from shiftboss.queue.models import Finished, Worker
 from shiftboss.queue.states import State
 from tests.runtime import tasks
-from tests.runtime.programs import House, totals
+from tests.runtime.programs import House, copies_of, totals
 from tests.waiting import wait_for
 
 JOBS = 5_000
@@ -34,15 +34,3 @@ def test_two_workers_share_5000_jobs_in_each_of_20_rounds_and_none_runs_twice(ho
         assert set(ran.values()) == {number + 1}
         with connection.cursor() as cursor:
             cursor.execute("truncate shiftboss_finished")
-
-
-def copies_of(job_id: str, number: int) -> None:
-    """Copies of a job that was just enqueued, with 1, 2, … as their argument: 5,000 calls would take long."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "insert into shiftboss_job (queue, task, args, state, priority, failure_limit, loss_limit)"
-            " select queue, task, jsonb_set(args, '{args,0}', to_jsonb(n)), state, priority, failure_limit,"
-            " loss_limit"
-            " from shiftboss_job, generate_series(1, %s) n where id = %s",
-            [number, job_id],
-        )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import psutil
+from django.db import connection
 from psycopg.conninfo import conninfo_to_dict
 
 from shiftboss.queue.authority import System
@@ -115,12 +116,13 @@ class House:
         *,
         processes: int = 1,
         threads: int = 8,
+        queues: tuple[str, ...] = ("default",),
         wait: bool = True,
         apps: str = "tests.runtime",
         **settings: Any,
     ) -> Program:
         """A worker of the default pool; by default it is waited for until all its executors are ready."""
-        pool = {"processes": processes, "threads": threads}
+        pool = {"processes": processes, "threads": threads, "queues": queues}
         given = {**QUICK, "POOLS": {"default": pool}, **settings}
         program = self._start("shiftboss_worker", settings=given, apps=apps)
         if wait:
@@ -185,3 +187,15 @@ def wait_for_state(job_id: str | int, *states: State, seconds: float = 20) -> re
     """The job, once it is in one of these states."""
     wait_for(lambda: job(job_id).state in states, seconds=seconds)
     return job(job_id)
+
+
+def copies_of(job_id: str | int, number: int) -> None:
+    """Copies of a job that was just enqueued, with 1, 2, … as their argument; thousands of calls take long."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into shiftboss_job (queue, task, args, state, priority, failure_limit, loss_limit)"
+            " select queue, task, jsonb_set(args, '{args,0}', to_jsonb(n)), state, priority, failure_limit,"
+            " loss_limit"
+            " from shiftboss_job, generate_series(1, %s) n where id = %s",
+            [number, job_id],
+        )

@@ -112,3 +112,23 @@ def leave(code: int) -> None:
 def crashing_text() -> None:
     """Raise with a text that PostgreSQL refuses."""
     raise ValueError("a NUL \x00 and a surrogate \ud800")
+
+
+class Trap(dict[str, Any]):
+    """A result that ends whoever encodes it."""
+
+    def items(self) -> Any:
+        """Raise what is no Exception."""
+        raise KeyboardInterrupt
+
+
+@task
+def trap() -> Any:
+    """Answer with a trap."""
+    return Trap(a=1)
+
+
+@task
+def big(characters: int) -> str:
+    """Answer with a long text that is not ASCII."""
+    return "д" * characters

@@ -181,7 +181,7 @@ class LocalWakeups:
     def __init__(self, dsn: str) -> None:
         self._connection = Connection(dsn, name="listen")
 
-    async def listen(self, woken: Callable[[str, int], None]) -> None:
+    async def listen(self, woken: Callable[[str | None, int], None]) -> None:
         """Hand on notifications, reconnecting with a growing, jittered pause, until cancelled."""
         pause = 0.5
         try:
@@ -189,10 +189,10 @@ class LocalWakeups:
                 try:
                     connection = await self._connection.opened()
                     await connection.execute("listen " + CHANNEL)
+                    woken(None, 0)  # what came before this moment has not been heard
                     async for notice in connection.notifies():
                         pause = 0.5
-                        priority, _, queue = notice.payload.partition(" ")
-                        woken(queue, int(priority))
+                        woken(*_hint(notice.payload))
                 except (StoreUnavailable, psycopg.Error) as error:
                     log.warning("listen.lost", extra={"error": str(error).strip()})
                 await self._connection.close()
@@ -200,6 +200,15 @@ class LocalWakeups:
                 pause = min(pause * 2, 30.0)
         finally:
             await self._connection.close()
+
+
+def _hint(payload: str) -> tuple[str | None, int]:
+    """Queue and priority of a notification; a payload of another version's may mean any queue."""
+    priority, _, queue = payload.partition(" ")
+    try:
+        return queue or None, int(priority)
+    except ValueError:
+        return None, 0
 
 
 def connect(config: KeeperConfig) -> tuple[QueueClient, Wakeups]:

@@ -8,15 +8,13 @@ executor; the sentinel kills a process that is past its deadline.
 
 import mmap
 import os
-import struct
 import tempfile
 
 NOT_STARTED, STARTED, ENDED = 0, 1, 2
 TICKETS = 4096
 MAX_EXECUTORS = 1024
 
-_EXPIRY = struct.Struct("=d")
-_DEADLINE = struct.Struct("=qd")
+_WORD = 8
 
 
 def _shared_file(size: int) -> int:
@@ -32,49 +30,58 @@ def _shared_file(size: int) -> int:
 class SlotBoard:
     """The slot board of one executor; `fd` is inherited by it."""
 
-    SIZE = TICKETS * (1 + _EXPIRY.size)
+    SIZE = TICKETS * (_WORD + 1)
 
     def __init__(self, fd: int | None = None) -> None:
         self.fd = _shared_file(self.SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, self.SIZE)
+        # Typed views write a whole word at once; `struct` would write zeros first, which the other side can see.
+        whole = memoryview(self._memory)
+        self._expiries = whole[: TICKETS * _WORD].cast("d")
+        self._states = whole[TICKETS * _WORD :]
 
     def mark(self, ticket: int, state: int) -> None:
         """Set where the job with this ticket stands."""
-        self._memory[ticket] = state
+        self._states[ticket] = state
 
     def state(self, ticket: int) -> int:
         """NOT_STARTED, STARTED or ENDED."""
-        return self._memory[ticket]
+        return self._states[ticket]
 
     def set_expiry(self, ticket: int, expires_at: float) -> None:
         """Write the lease's expiry, in seconds of the boot-time clock."""
-        _EXPIRY.pack_into(self._memory, TICKETS + ticket * _EXPIRY.size, expires_at)
+        self._expiries[ticket] = expires_at
 
     def expiry(self, ticket: int) -> float:
         """When the lease expires, in seconds of the boot-time clock."""
-        expires_at: float = _EXPIRY.unpack_from(self._memory, TICKETS + ticket * _EXPIRY.size)[0]
-        return expires_at
+        return self._expiries[ticket]
 
     def close(self) -> None:
-        """Unmap and close; the memory goes with the last process that holds it."""
-        self._memory.close()
+        """Let go; the memory goes with the last process that holds it."""
         os.close(self.fd)
 
 
 class DeadlineBoard:
     """Pids and deadlines of a keeper's executors; a deadline of 0 means that nothing is in hand."""
 
-    SIZE = MAX_EXECUTORS * _DEADLINE.size
+    SIZE = MAX_EXECUTORS * _WORD * 2
 
     def __init__(self, fd: int | None = None) -> None:
         self.fd = _shared_file(self.SIZE) if fd is None else fd
-        self._memory = mmap.mmap(self.fd, self.SIZE)
+        whole = memoryview(mmap.mmap(self.fd, self.SIZE))
+        self._pids = whole[: MAX_EXECUTORS * _WORD].cast("q")
+        self._deadlines = whole[MAX_EXECUTORS * _WORD :].cast("d")
 
     def write(self, place: int, pid: int, deadline: float) -> None:
         """Set the deadline of the executor at this place, in seconds of the boot-time clock."""
-        _DEADLINE.pack_into(self._memory, place * _DEADLINE.size, pid, deadline)
+        self._deadlines[place] = 0.0  # never an old deadline beside a new pid
+        self._pids[place] = pid
+        self._deadlines[place] = deadline
 
     def read(self) -> list[tuple[int, int, float]]:
         """(place, pid, deadline) of all executors that have something in hand."""
-        rows = enumerate(_DEADLINE.iter_unpack(self._memory))
-        return [(place, pid, deadline) for place, (pid, deadline) in rows if pid and deadline]
+        return [
+            (place, self._pids[place], deadline)
+            for place, deadline in enumerate(self._deadlines)
+            if deadline and self._pids[place]
+        ]

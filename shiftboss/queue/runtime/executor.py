@@ -1,53 +1,32 @@
 """The executor: a process that runs handlers in threads, for a keeper at the other end of a socket pair.
 
-It never talks to the record about its jobs. Its main thread alone reads and writes the socket; the other
-threads take jobs, run them and leave outcomes.
+It never talks to the record about its jobs. Its main thread alone reads and writes the socket and never runs
+user code; the slots' threads take orders, run them and leave outcomes; one more imports what is asked for.
 """
 
 import ctypes
-import inspect
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
-from shiftboss.queue.contract import Claimed
-from shiftboss.queue.errors import NotStorable, UnknownTask
-from shiftboss.queue.payload import decode_arguments
-from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
-from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Token
-from shiftboss.queue.runtime.evidence import describe, storable
+from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.runtime.board import ENDED, SlotBoard
+from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.frames import Unpacker, pack
-from shiftboss.queue.runtime.ports import Handler, Handlers
-from shiftboss.queue.states import QuarantineReason
+from shiftboss.queue.runtime.ports import Handlers
+from shiftboss.queue.runtime.running import Order, Runner
 
 MAX_OUTCOMES = 1000
+MAX_FLUSH_CHARACTERS = 8 * 1024 * 1024
 _PR_SET_PDEATHSIG = 1
-
-
-class Order(NamedTuple):
-    """A job as it crosses the socket. `args` is JSON text; `ticket` is its place on the slot board."""
-
-    ticket: int
-    job_id: int
-    fence: int
-    task: str
-    args: str
-    failures: int
-    losses: int
-
-    @classmethod
-    def of(cls, ticket: int, job: Claimed) -> "Order":
-        """The order for a claimed job."""
-        return cls(ticket, job.id, job.fence, job.task, job.args, job.failures, job.losses)
 
 
 class Executor:
@@ -59,13 +38,12 @@ class Executor:
         self._sock = sock
         self._board = board
         self._handlers = handlers
-        self._margin_seconds = margin_seconds
         self._threads = threads
+        self._runner = Runner(handlers=handlers, board=board, margin_seconds=margin_seconds)
         self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._wanted: SimpleQueue[list[str]] = SimpleQueue()
         self._outcomes: deque[list[Any]] = deque()
-        self._tokens: dict[int, Token] = {}
-        self._known: dict[str, Handler] = {}
-        self._draining = False
+        self._found: deque[str] = deque()
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._woken = False
 
@@ -73,156 +51,84 @@ class Executor:
         """Say hello, then work until the socket closes or a stop is ordered."""
         for number in range(self._threads):
             threading.Thread(target=self._work, name=f"slot-{number}", daemon=True).start()
+        threading.Thread(target=self._import, name="import", daemon=True).start()
         self._send({"hello": os.getpid(), "known": sorted(self._handlers.known())})
+        selector = selectors.DefaultSelector()
+        selector.register(self._sock, selectors.EVENT_READ)
+        selector.register(self._wake_reader, selectors.EVENT_READ)
         unpacker = Unpacker()
         while True:
-            ready, _, _ = select.select([self._sock.fileno(), self._wake_reader], [], [])
-            if self._wake_reader in ready:
-                os.read(self._wake_reader, 64)
-                self._flush()
-            if self._sock.fileno() in ready:
-                data = self._sock.recv(1 << 20)
-                if not data:
+            for key, _ in selector.select():
+                if key.fd == self._wake_reader:
+                    os.read(self._wake_reader, 64)
+                    self._flush()
+                elif not self._obey(unpacker):
                     return
-                for message in unpacker.feed(data):
-                    if self._obey(message):
-                        self._flush()
-                        return
 
-    def _obey(self, message: dict[str, Any]) -> bool:
+    def _obey(self, unpacker: Unpacker) -> bool:
+        """Read and do what the keeper says; False at the end."""
+        data = self._sock.recv(1 << 20)
+        for message in unpacker.feed(data):
+            self._do(message)
+            if message.get("stop"):
+                self._flush()
+                return False
+        return bool(data)
+
+    def _do(self, message: dict[str, Any]) -> None:
         for order in message.get("run", ()):
             self._orders.put(Order(*order))
         for ticket, cause in message.get("cancel", ()):
-            if (token := self._tokens.get(ticket)) is not None:
-                token.set(Cause(cause))
+            self._runner.cancel(ticket, Cause(cause))
         if message.get("drain"):
-            self._drain()
+            self._runner.drain()
         if names := message.get("resolve"):
-            self._send({"known": [name for name in names if self._can_resolve(name)]})
-        return bool(message.get("stop"))
-
-    def _drain(self) -> None:
-        # Running handlers get their token; what has not started goes back as the threads come to it.
-        self._draining = True
-        for token in list(self._tokens.values()):
-            token.set(Cause.SHUTDOWN)
-
-    def _can_resolve(self, name: str) -> bool:
-        try:
-            self._handlers.resolve(name)
-        except UnknownTask:
-            return False
-        return True
+            self._wanted.put(names)
 
     def _send(self, message: dict[str, Any]) -> None:
         self._sock.sendall(pack(message))
 
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            os.write(self._wake_writer, b"!")
+
     def _flush(self) -> None:
         self._woken = False
         while self._outcomes:
-            batch = [self._outcomes.popleft() for _ in range(min(len(self._outcomes), MAX_OUTCOMES))]
-            self._send({"outcomes": batch})
+            self._send({"outcomes": list(_batch(self._outcomes))})
+        while self._found:
+            self._send({"known": [self._found.popleft()]})
 
     def _work(self) -> None:
         while True:
             order = self._orders.get()
-            outcome = self._run(order)
+            outcome = self._runner.run(order)
             self._board.mark(order.ticket, ENDED)
             self._outcomes.append(outcome)
-            if not self._woken:
-                self._woken = True
-                os.write(self._wake_writer, b"!")
+            self._wake()
 
-    def _run(self, order: Order) -> list[Any]:
-        if self._draining:
-            return ["released", order.ticket, "shutdown"]
-        try:
-            handler = self._handler(order.task)
-        except UnknownTask as error:
-            return ["not_here", order.ticket, storable(str(error), 1000)]
-        self._board.mark(order.ticket, STARTED)
-        token = self._tokens[order.ticket] = Token()
-        try:
-            return self._outcome(handler, order, token)
-        finally:
-            del self._tokens[order.ticket]
-            self._handlers.after_job()
-
-    def _outcome(self, handler: Handler, order: Order, token: Token) -> list[Any]:
-        began = time.perf_counter()
-        try:
-            value = self._call(handler, order, token)
-        except InvalidArguments as error:
-            return ["quarantined", order.ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(error), 1000)]
-        except Cancelled as error:
-            # The handler ended because it was asked to: interrupted, not failed.
-            return ["released", order.ticket, str(error.cause)]
-        except BaseException as error:
-            # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
-            return self._failure(order, error, time.perf_counter() - began)
-        seconds = time.perf_counter() - began
-        try:
-            return ["done", order.ticket, self._handlers.encode_result(value), seconds]
-        except NotStorable as error:
-            return self._failure(order, error, seconds, code="result_not_storable")
-
-    def _handler(self, name: str) -> Handler:
-        if (handler := self._known.get(name)) is None:
-            handler = self._known[name] = self._handlers.resolve(name)
-        return handler
-
-    def _call(self, handler: Handler, order: Order, token: Token) -> Any:
-        args, kwargs = decode_arguments(order.args)
-        if handler.takes_context:
-            args = [self._context(order, token), *args]
-        try:
-            return handler.call(*args, **kwargs)
-        except TypeError as error:
-            # Raised by the call itself (no frame of the handler's own): do the arguments fit?
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                _check_arguments(handler.call, args, kwargs)
-            raise
-
-    def _context(self, order: Order, token: Token) -> Context:
-        return Context(
-            job_id=order.job_id,
-            fence=order.fence,
-            attempt=order.failures + order.losses + 1,
-            token=token,
-            _expires_at=lambda: self._board.expiry(order.ticket),
-            _margin_seconds=2 * self._margin_seconds,
-            _task_result=self._handlers.task_result,
-        )
-
-    def _failure(
-        self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
-    ) -> list[Any]:
-        evidence = describe(error, skip_frames=2)
-        wait = self._handlers.backoff_seconds(order.task, error, order.failures + 1)
-        return [
-            "failed",
-            order.ticket,
-            code,
-            evidence.type,
-            evidence.message,
-            evidence.fingerprint,
-            evidence.traceback,
-            wait,
-            seconds,
-        ]
+    def _import(self) -> None:
+        # An import runs the user's code and may take long: never in the main thread.
+        while True:
+            for name in self._wanted.get():
+                try:
+                    self._handlers.resolve(name)
+                except UnknownTask:
+                    continue
+                self._found.append(name)
+                self._wake()
 
 
-class InvalidArguments(Exception):
-    """The stored arguments do not fit the task's signature."""
-
-
-def _check_arguments(call: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
-    try:
-        inspect.signature(call).bind(*args, **kwargs)
-    except TypeError as error:
-        raise InvalidArguments(f"the arguments do not fit the task: {error}") from None
-    except ValueError:
-        pass  # no signature to be had
+def _batch(outcomes: deque[list[Any]]) -> Iterable[list[Any]]:
+    """Take outcomes for one message: bounded in number and in size."""
+    characters = 0
+    for _ in range(min(len(outcomes), MAX_OUTCOMES)):
+        outcome = outcomes.popleft()
+        yield outcome
+        characters += sum(len(fact) for fact in outcome if isinstance(fact, str))
+        if characters >= MAX_FLUSH_CHARACTERS:
+            return
 
 
 def die_with_parent(parent: int) -> None:

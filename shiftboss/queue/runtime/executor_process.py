@@ -13,12 +13,16 @@ from typing import Any
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cause
-from shiftboss.queue.runtime.executor import Order
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.holdings import Held
+from shiftboss.queue.runtime.loop import wait_for_event
+from shiftboss.queue.runtime.running import Order
 from shiftboss.queue.runtime.sentinel import kill_group
 
 log = logging.getLogger("shiftboss.executor")
+
+START_SECONDS = 120.0
+"""Loading a project's tasks takes no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Death:
     """How an executor ended and what it had in hand. `exit_code` is negative for a signal."""
 
     exit_code: int
+    was_ready: bool
     past_deadline: bool
     not_started: tuple[Held, ...]
     started: tuple[Held, ...]
@@ -81,7 +86,10 @@ class ExecutorProcess(asyncio.Protocol):
         self._watcher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start the process and connect. Its hello comes as a message."""
+        """Start the process and connect. Its hello comes as a message. Raises OSError where it cannot start.
+
+        A process that has not said hello within `START_SECONDS` is killed.
+        """
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         orders = {
@@ -91,17 +99,29 @@ class ExecutorProcess(asyncio.Protocol):
             "threads": self.threads,
             "margin_seconds": self._config.margin_seconds,
         }
-        process = await asyncio.create_subprocess_exec(
-            *self._config.executor_argv,
-            json.dumps(orders),
-            pass_fds=(theirs.fileno(), self._board.fd),
-            stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._config.executor_argv,
+                json.dumps(orders),
+                pass_fds=(theirs.fileno(), self._board.fd),
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            self._board.close()
+            raise
+        finally:
+            theirs.close()
         self.pid = process.pid
         self._transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
         self._watcher = asyncio.create_task(self._watch(process))
+        asyncio.get_running_loop().call_later(START_SECONDS, self._give_up_starting)
+
+    def _give_up_starting(self) -> None:
+        if not self.ready and not self._closed.is_set():
+            log.error("executor.start_timed_out", extra={"pid": self.pid, "seconds": START_SECONDS})
+            self.kill()
 
     def data_received(self, data: bytes) -> None:
         """Hand on whole messages; garbage ends the executor."""
@@ -118,16 +138,18 @@ class ExecutorProcess(asyncio.Protocol):
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         exit_code = await process.wait()
+        was_ready, self.ready = self.ready, False
         kill_group(self.pid)  # what the handlers have started and left behind
-        await asyncio.wait({asyncio.create_task(self._closed.wait())}, timeout=5)
-        self.ready = False
+        await wait_for_event(self._closed, 5)  # what it said before its end is heard first
         now = self._clock()
         hand: dict[int, list[Held]] = {NOT_STARTED: [], STARTED: [], ENDED: []}
         for ticket, held in self.in_hand.items():
             hand[self._board.state(ticket)].append(held)
+            held.executor, held.ticket = None, -1
         self.in_hand.clear()
         death = Death(
             exit_code=exit_code,
+            was_ready=was_ready,
             past_deadline=bool(self._deadline) and now >= self._deadline,
             not_started=tuple(hand[NOT_STARTED]),
             started=tuple(hand[STARTED]),

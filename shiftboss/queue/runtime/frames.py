@@ -11,7 +11,10 @@ MAX_FRAME_BYTES = 1 << 30
 
 def pack(message: dict[str, Any]) -> bytes:
     """The bytes of one message."""
-    body = json.dumps(message, separators=(",", ":")).encode()
+    try:
+        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a lone surrogate crosses as its escape
+        body = json.dumps(message, separators=(",", ":")).encode()
     return _LENGTH.pack(len(body)) + body
 
 

@@ -43,25 +43,22 @@ class Holdings:
         """Leases that were last renewed before then, and are not known to be lost."""
         return [one for one in self._held.values() if one.renewed_at < renewed_before and not one.lost]
 
-    def renewed(self, job_ids: Iterable[int], sent_at: float) -> None:
+    def renewed(self, leases: Iterable[Lease], sent_at: float) -> None:
         """A heartbeat sent at `sent_at` prolonged these."""
-        for job_id in job_ids:
-            if (one := self._held.get(job_id)) is not None:
+        for lease in leases:
+            if (one := self.get(lease)) is not None:
                 one.renewed_at = sent_at
                 one.expires_at = sent_at + self._lease_seconds
                 if one.executor is not None:
                     one.executor.renewed(one)
 
-    def drop(self, job_ids: Iterable[int]) -> None:
-        """Forget leases that are settled or lost."""
-        for job_id in job_ids:
-            self._held.pop(job_id, None)
+    def drop(self, leases: Iterable[Lease]) -> None:
+        """Forget leases that are settled or lost; a newer lease on the same job stays."""
+        for lease in leases:
+            if self.get(lease) is not None:
+                del self._held[lease.job_id]
 
-    def get(self, job_id: int) -> Held | None:
-        """The lease on this job, if it is held."""
-        return self._held.get(job_id)
-
-    def holds(self, lease: Lease) -> bool:
-        """Whether exactly this lease is held."""
+    def get(self, lease: Lease) -> Held | None:
+        """What is held under exactly this lease."""
         one = self._held.get(lease.job_id)
-        return one is not None and one.job.fence == lease.fence
+        return one if one is not None and one.job.fence == lease.fence else None

@@ -10,7 +10,6 @@ Its loops share one event loop and the `Holdings`:
 """
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -20,10 +19,11 @@ from typing import Any
 
 from shiftboss.queue.contract import Lease, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
-from shiftboss.queue.outcomes import Done, Failed, Lost, Outcome, Quarantined, Released
+from shiftboss.queue.outcomes import Done, Failed, Outcome, Quarantined, Released
 from shiftboss.queue.runtime.board import DeadlineBoard
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cause
+from shiftboss.queue.runtime.deaths import settle
 from shiftboss.queue.runtime.dispatcher import Dispatcher
 from shiftboss.queue.runtime.executor_process import Death, ExecutorProcess
 from shiftboss.queue.runtime.holdings import Held, Holdings
@@ -41,6 +41,7 @@ TASK_AWAY_SECONDS = 15.0
 PROBE_SECONDS = 2.0
 MAX_START_FAILURES = 5
 SETTLE_SECONDS = 10.0
+MAX_UNREPORTED_CHARACTERS = 64 * 1024 * 1024
 
 
 class Keeper:
@@ -63,7 +64,7 @@ class Keeper:
         self._stop = asyncio.Event()
         self._ended = asyncio.Event()
         self._stir = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._hurry = False
         self._starting: set[asyncio.Task[None]] = set()
         self._sentinel: asyncio.subprocess.Process | None = None
         self._state = "running"
@@ -109,8 +110,7 @@ class Keeper:
             raise RuntimeError("executors end before they are ready; their own messages stand above")
 
     def _signalled(self) -> None:
-        if self._stop.is_set():
-            self._hurry.set()
+        self._hurry = self._stop.is_set()
         self._stop.set()
         self._stir.set()
 
@@ -147,18 +147,20 @@ class Keeper:
     async def _keep_sentinel(self) -> None:
         interval = max(0.05, self._config.margin_seconds / 4)
         argv = (sys.executable, "-P", "-m", "shiftboss.queue.runtime.sentinel")
+        facts = (str(self._deadlines.fd), str(os.getpid()), str(interval))
         while True:
-            self._sentinel = await asyncio.create_subprocess_exec(
-                *argv,
-                str(self._deadlines.fd),
-                str(os.getpid()),
-                str(interval),
-                pass_fds=(self._deadlines.fd,),
-                stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            await self._sentinel.wait()
-            log.error("sentinel.died", extra={"exit_code": self._sentinel.returncode})
+            try:
+                self._sentinel = await asyncio.create_subprocess_exec(
+                    *argv,
+                    *facts,
+                    pass_fds=(self._deadlines.fd,),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                await self._sentinel.wait()
+                log.error("sentinel.died", extra={"exit_code": self._sentinel.returncode})
+            except OSError as error:
+                log.error("sentinel.not_started", extra={"error": str(error)})
             await asyncio.sleep(0.5)
 
     def _start_executor(self, place: int, *, after_seconds: float = 0.0) -> None:
@@ -174,8 +176,14 @@ class Keeper:
 
         async def start() -> None:
             await asyncio.sleep(after_seconds)
-            await executor.start()
-            self._notes.add(executor.pid)
+            try:
+                await executor.start()
+            except OSError as error:
+                log.error("executor.not_started", extra={"error": str(error)})
+                self._executors.remove(executor)
+                self._start_again(executor.place, failed=True)
+            else:
+                self._notes.add(executor.pid)
 
         task = asyncio.create_task(start())
         self._starting.add(task)
@@ -219,31 +227,30 @@ class Keeper:
 
     def _report(self, held: Held, outcome: Outcome) -> None:
         if held.lost:
-            self._holdings.drop([held.job.id])  # nothing is submitted after the lease is lost
+            self._holdings.drop([held.job.lease])  # nothing is submitted after the lease is lost
         else:
             self._reporter.add(held.job.lease, outcome)
 
     def _on_death(self, executor: ExecutorProcess, death: Death) -> None:
         self._executors.remove(executor)
-        self._notes.remove(executor.pid)
         stopping = self._stop.is_set()
         level = logging.INFO if stopping else logging.ERROR
         in_hand = [held.job.id for held in (*death.started, *death.ended)]
         log.log(level, "executor.died", extra={"pid": executor.pid, "cause": death.cause, "jobs": in_hand})
-        for held, outcome in _settle(death, draining=stopping):
+        for held, outcome in settle(death, draining=stopping):
             self._report(held, outcome)
-        if stopping:
-            self._stir.set()
-            return
-        self._losses += 1
-        if executor.ready or death.started or death.ended or death.not_started:
-            self._start_failures = 0
-        else:
-            self._start_failures += 1
+        self._notes.remove(executor.pid)
+        self._stir.set()
+        if not stopping:
+            self._losses += 1
+            self._start_again(executor.place, failed=not death.was_ready)
+
+    def _start_again(self, place: int, *, failed: bool) -> None:
+        self._start_failures = self._start_failures + 1 if failed else 0
         if self._start_failures >= MAX_START_FAILURES:
             self._signalled()
-        else:
-            self._start_executor(executor.place, after_seconds=min(10.0, 0.5 * 2**self._start_failures - 0.5))
+        elif not self._stop.is_set():
+            self._start_executor(place, after_seconds=0.25 * (2**self._start_failures - 1))
 
     # -- fetch ---------------------------------------------------------------------------------------------
 
@@ -262,11 +269,12 @@ class Keeper:
             await self._declare_idle()
             return True
         await self._probe(now)
-        await wait_for_event(self._stir, self._pause(now, hungry=bool(want)))
+        await wait_for_event(self._stir, self._pause(now, hungry=bool(want and self._tasks)))
         return True
 
     def _holds_back(self) -> bool:
-        return self._stop.is_set() or self._reporter.trouble or self._heartbeats_fail
+        full = self._reporter.characters > MAX_UNREPORTED_CHARACTERS
+        return self._stop.is_set() or self._reporter.trouble or self._heartbeats_fail or full
 
     def _pause(self, now: float, *, hungry: bool) -> float:
         poll = self._config.poll_seconds
@@ -281,12 +289,14 @@ class Keeper:
         jobs = await self._client.claim(queue, self._known_tasks(), want, after)
         now = self._clock()
         self._marks.claimed(queue, after, jobs, limit=want, began=began, now=now)
-        if jobs:
-            held = self._holdings.claimed(jobs, began)
-            if self._stop.is_set():
-                for one in held:
-                    self._report(one, Released("shutdown"))
-                return len(jobs)
+        if not jobs:
+            return 0
+        held = self._holdings.claimed(jobs, began)
+        if self._stop.is_set() or now - began > self._config.lease_seconds / 2:
+            # Too late to begin: we are stopping, or the claim itself took half of the lease.
+            for one in held:
+                self._report(one, Released("shutdown" if self._stop.is_set() else "not_started"))
+        else:
             self._dispatcher.add(held)
             self._dispatcher.deal(self._executors)
         return len(jobs)
@@ -295,11 +305,13 @@ class Keeper:
         # Declare, then claim once more, then wait: what was enqueued in between is found by that claim.
         self._idle = True
         await self._client.worker_heartbeat(self._status())
-        for queue in self._config.queues:
-            self._marks.reopen(queue)
+        self._marks.reopen()
 
-    def _wake(self, queue: str, priority: int) -> None:
-        self._marks.wake(queue, priority)
+    def _wake(self, queue: str | None, priority: int) -> None:
+        if queue is None:
+            self._marks.reopen()
+        else:
+            self._marks.wake(queue, priority)
         self._stir.set()
 
     async def _probe(self, now: float) -> None:
@@ -359,17 +371,17 @@ class Keeper:
         sent_at = self._clock()
         answer = await self._client.heartbeat(leases)
         self._holdings.renewed(answer.renewed, sent_at)
-        for job_id in answer.lost:
-            self._lose(job_id)
+        for lease in answer.lost:
+            self._lose(lease)
         if answer.busy:
             self._next_heartbeat = min(self._next_heartbeat, self._clock() + 1.0)
 
-    def _lose(self, job_id: int) -> None:
-        held = self._holdings.get(job_id)
+    def _lose(self, lease: Lease) -> None:
+        held = self._holdings.get(lease)
         if held is None:
             return  # it was settled while the heartbeat was under way
         held.lost = True
-        log.warning("job.lease_lost", extra={"job": job_id, "fence": held.job.fence})
+        log.warning("job.lease_lost", extra={"job": lease.job_id, "fence": lease.fence})
         if held.executor is not None:
             held.executor.cancel(held, Cause.LEASE_LOST)
 
@@ -398,14 +410,10 @@ class Keeper:
             executor.send({"drain": True})
         ends_at = self._clock() + self._config.drain_seconds
         while any(executor.in_hand for executor in self._executors):
-            if self._hurry.is_set() or self._clock() >= ends_at:
+            if self._hurry or self._clock() >= ends_at:
                 break
             self._stir.clear()
-            await asyncio.wait(
-                [asyncio.create_task(self._stir.wait()), asyncio.create_task(self._hurry.wait())],
-                timeout=max(0.0, min(0.5, ends_at - self._clock())),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            await wait_for_event(self._stir, min(0.5, ends_at - self._clock()))
         await self._end_executors()
         # The last word of each run goes to the record, within a bound.
         await self._settle_all(min(SETTLE_SECONDS, self._config.lease_seconds))
@@ -446,22 +454,3 @@ class Keeper:
 
 def _ms(seconds: float) -> int:
     return min(round(seconds * 1000), 2**31 - 1)
-
-
-def _settle(death: Death, *, draining: bool) -> list[tuple[Held, Outcome]]:
-    """What a dead executor's jobs come to. Innocents are never counted against: see `Lost`."""
-    released = [(held, Released("not_started")) for held in death.not_started]
-    if draining:
-        # Killed by this keeper at the end of its patience: the run is interrupted, not failed.
-        return [*released, *((held, Released("shutdown")) for held in (*death.started, *death.ended))]
-    counts = not death.past_deadline
-    evidence = json.dumps(death.evidence)
-
-    def lost(held: Held, *, alone: bool, suspect: bool) -> tuple[Held, Lost]:
-        message = f"the executor was {death.cause}" if death.exit_code < 0 else f"the executor {death.cause}"
-        return held, Lost(alone=alone, suspect=suspect, code="executor_died", message=message, evidence=evidence)
-
-    alone = len(death.started) == 1
-    started = [lost(held, alone=alone and counts, suspect=counts) for held in death.started]
-    ended = [lost(held, alone=False, suspect=False) for held in death.ended]
-    return [*released, *started, *ended]

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from shiftboss.queue.runtime.sentinel import kill_group
@@ -49,7 +50,7 @@ class Notes:
         self._executors: dict[int, int | None] = {}
 
     def add(self, pid: int) -> None:
-        """Note an executor."""
+        """Note an executor. Notes are a second net: one that cannot be written stops nothing."""
         self._executors[pid] = start_time(pid)
         self._write()
 
@@ -60,13 +61,18 @@ class Notes:
 
     def clear(self) -> None:
         """All have ended."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         keeper = {"pid": os.getpid(), "started": start_time(os.getpid())}
         fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps({"keeper": keeper, "executors": list(self._executors.items())}))
-        fresh.replace(self._path)
+        try:
+            private_folder(self._folder)
+            fresh.write_text(json.dumps({"keeper": keeper, "executors": list(self._executors.items())}))
+            fresh.replace(self._path)
+        except OSError as error:
+            log.warning("leftovers.not_noted", extra={"error": str(error)})
 
     def kill_leftovers(self) -> list[int]:
         """End executors of keepers of this pool that are gone; answers their pids."""

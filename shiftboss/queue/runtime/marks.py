@@ -33,14 +33,11 @@ class Marks:
 
     def open_queues(self, now: float) -> list[str]:
         """Queues in which a claim may find something, the longest unserved first."""
-        ready = [queue for queue, place in self._places.items() if now >= place.quiet_until]
-        for queue in ready:
-            self._places[queue] = self._places.pop(queue)
-        return ready
+        return [queue for queue, place in self._places.items() if now >= place.quiet_until]
 
     def start(self, queue: str, now: float) -> Mark | None:
-        """The mark to claim past, or None for a sweep from the bottom."""
-        place = self._places[queue]
+        """The mark to claim past, or None for a sweep from the bottom. It is the other queues' turn then."""
+        place = self._places[queue] = self._places.pop(queue)
         return place.mark if now < place.sweep_at else None
 
     def claimed(
@@ -63,9 +60,10 @@ class Marks:
             if place.mark is not None and place.mark.priority != priority:
                 place.sweep_at = 0.0
 
-    def reopen(self, queue: str) -> None:
-        """Claim again at once, from wherever the mark stands."""
-        self._places[queue].quiet_until = 0.0
+    def reopen(self) -> None:
+        """Claim from every queue again at once, from wherever its mark stands."""
+        for place in self._places.values():
+            place.quiet_until = 0.0
 
     def next_try(self) -> float:
         """When the first of the queues is open again."""

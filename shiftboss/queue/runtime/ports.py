@@ -57,8 +57,11 @@ class QueueClient(Protocol):
 class Wakeups(Protocol):
     """Hints that work may be there. Losing one costs a poll's time, never a job."""
 
-    async def listen(self, woken: Callable[[str, int], None]) -> None:
-        """Call `woken(queue, priority)` for each hint, reconnecting by itself, until cancelled."""
+    async def listen(self, woken: Callable[[str | None, int], None]) -> None:
+        """Call `woken(queue, priority)` for each hint, reconnecting by itself, until cancelled.
+
+        `woken(None, 0)` says that hints may have been missed: any queue may hold something new.
+        """
 
 
 class Handler(Protocol):
@@ -66,6 +69,7 @@ class Handler(Protocol):
 
     takes_context: bool
     call: Callable[..., Any]
+    function: Callable[..., Any]  # the user's own, whose signature counts
 
 
 class Handlers(Protocol):

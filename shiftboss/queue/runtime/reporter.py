@@ -14,6 +14,7 @@ from shiftboss.queue.runtime.ports import QueueClient
 log = logging.getLogger("shiftboss.reporter")
 
 MAX_BATCH = 1000
+MAX_BATCH_CHARACTERS = 8 * 1024 * 1024
 BUSY_SECONDS = 1.0
 
 Write = Callable[[Sequence[tuple[Lease, Any]]], Awaitable[Settlement]]
@@ -23,6 +24,7 @@ class Reporter:
     """A queue of outcomes for each kind; `run_once()` writes one batch of each.
 
     While the record cannot be reached nothing is lost: `trouble` is set, and the keeper leases no more.
+    `characters` is the size of the results and tracebacks that wait.
     """
 
     def __init__(self, client: QueueClient, holdings: Holdings) -> None:
@@ -39,11 +41,13 @@ class Reporter:
         }
         self._some = asyncio.Event()
         self._busy = 0
+        self.characters = 0
         self.trouble = False
 
     def add(self, lease: Lease, outcome: Outcome) -> None:
         """Take an outcome for the next batch."""
         self._pending[type(outcome)].append((lease, outcome))
+        self.characters += _size(outcome)
         self._some.set()
 
     @property
@@ -52,29 +56,36 @@ class Reporter:
         return self._busy + sum(map(len, self._pending.values()))
 
     async def run_once(self) -> bool:
-        """Wait for outcomes and write a batch of each kind; StoreUnavailable leaves them where they were."""
+        """Wait for outcomes and write a batch of each kind. What could not be written stays where it was.
+
+        Raises the first error after all kinds have had their turn: none holds up the others.
+        """
         await self._some.wait()
         self._some.clear()
+        errors = []
         for kind, write in self._writes:
             if queue := self._pending[kind]:
-                await self._write(queue, write)
+                try:
+                    await self._write(queue, write)
+                except Exception as error:
+                    errors.append(error)
+        self.trouble = bool(errors)
         if any(self._pending.values()):
             self._some.set()
+        if errors:
+            raise errors[0]
         return True
 
     async def _write(self, queue: deque[tuple[Lease, Outcome]], write: Write) -> None:
-        batch = [queue.popleft() for _ in range(min(len(queue), MAX_BATCH))]
+        batch = _take(queue)
         self._busy += len(batch)
         try:
             settlement = await write(batch)
         except BaseException:
             queue.extendleft(reversed(batch))
-            self._some.set()
-            self.trouble = True
             raise
         finally:
             self._busy -= len(batch)
-        self.trouble = False
         self._answered(queue, batch, settlement)
 
     def _answered(
@@ -82,10 +93,11 @@ class Reporter:
     ) -> None:
         self._holdings.drop(settlement.settled)
         self._holdings.drop(settlement.lost)
-        for job_id in sorted(settlement.lost):
-            log.warning("job.write_rejected", extra={"job": job_id})
+        self.characters -= sum(_size(outcome) for lease, outcome in batch if lease not in settlement.busy)
+        for lease in sorted(settlement.lost):
+            log.warning("job.write_rejected", extra={"job": lease.job_id, "fence": lease.fence})
         if settlement.busy:
-            again = [item for item in batch if item[0].job_id in settlement.busy]
+            again = [item for item in batch if item[0] in settlement.busy]
             self._busy += len(again)
             asyncio.get_running_loop().call_later(BUSY_SECONDS, self._offer_again, queue, again)
 
@@ -93,3 +105,23 @@ class Reporter:
         self._busy -= len(items)
         queue.extend(items)
         self._some.set()
+
+
+def _take(queue: deque[tuple[Lease, Outcome]]) -> list[tuple[Lease, Outcome]]:
+    """Take a batch out: bounded in number and in size, so that no statement takes long."""
+    batch: list[tuple[Lease, Outcome]] = []
+    characters = 0
+    while queue and len(batch) < MAX_BATCH and characters < MAX_BATCH_CHARACTERS:
+        item = queue.popleft()
+        batch.append(item)
+        characters += _size(item[1])
+    return batch
+
+
+def _size(outcome: Outcome) -> int:
+    match outcome:
+        case Done(result=str() as result):
+            return len(result)
+        case Failed(traceback=trace):
+            return len(trace)
+    return 0
