@@ -14,3 +14,5 @@ def house(dsn: str, tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path, dsn)
     yield house
     house.end()
+    for log in sorted(tmp_path.glob("*.out")):  # shown where the test has failed
+        print(f"--- {log.name}", *log.read_text().splitlines()[-40:], sep="\n")
