@@ -59,12 +59,13 @@ class Config:
     unknown_task_seconds: float = setting(
         600.0, "how long no live worker may know a waiting job's task before it is quarantined"
     )
-    partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready")
+    partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready; at most 366")
     stage_seconds: float = setting(0.5, "time between two passes that make due jobs available")
     reap_seconds: float = setting(1.0, "time between two passes over expired leases")
 
 
 MAX_QUEUE_LENGTH = 100
+MAX_PARTITION_DAYS_AHEAD = 366
 
 
 def check_queue(name: Any) -> str:
@@ -111,6 +112,11 @@ def read(given: Any) -> Config:
         else:
             values[key.lower()] = _typed(key, value, known[key].default)
     config = Config(**values)
+    if config.partition_days_ahead > MAX_PARTITION_DAYS_AHEAD:
+        raise ConfigError(
+            f"PARTITION_DAYS_AHEAD ({config.partition_days_ahead}) must be at most {MAX_PARTITION_DAYS_AHEAD}: "
+            "each day is three tables, and every plan and lock has to count them"
+        )
     if config.lease_seconds < 3 * config.heartbeat_seconds:
         raise ConfigError(
             f"LEASE_SECONDS ({config.lease_seconds:g}) must be at least three heartbeats: raise it to "

@@ -47,6 +47,12 @@ def test_a_count_is_a_whole_number(key: str) -> None:
         read({key: 1.5})
 
 
+def test_partitions_are_made_for_a_year_ahead_at_most() -> None:
+    assert read({"PARTITION_DAYS_AHEAD": 366}).partition_days_ahead == 366
+    with pytest.raises(ConfigError, match=r"PARTITION_DAYS_AHEAD.*at most 366"):
+        read({"PARTITION_DAYS_AHEAD": 367})
+
+
 @pytest.mark.parametrize("given", [None, [], "x", 5])
 def test_settings_that_are_no_dict_are_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match="SHIFTBOSS must be a dict"):

@@ -10,6 +10,7 @@ import pytest
 from django.db import transaction
 
 from shiftboss.queue.contract import Lease, Settlement
+from shiftboss.queue.outcomes import Done
 from shiftboss.queue.store import lease, upkeep
 from shiftboss.queue.store.statement import run
 from tests.store.making import (
@@ -33,10 +34,10 @@ from tests.waiting import wait_for
 
 
 @contextmanager
-def locked(job_id: int) -> Iterator[None]:
-    """A transaction of Django's connection holds the row's lock."""
+def locked(*job_ids: int) -> Iterator[None]:
+    """A transaction of Django's connection holds the rows' locks."""
     with transaction.atomic():
-        execute("select from shiftboss_job where id = %s for update", job_id)
+        execute("select from shiftboss_job where id = any (%s) for update", list(job_ids))
         yield
 
 
@@ -80,6 +81,75 @@ def test_a_locked_job_holds_up_only_its_own_end(verb: str, connect: Any, worker:
     rest = set(leases) - {leases[5]}
     assert answer == Settlement(settled=rest, busy={leases[5]})
     assert keeper.run(report(verb, leases[5], worker)) == Settlement(settled={leases[5]})
+
+
+@pytest.mark.requirement("L5", "L12")
+@pytest.mark.parametrize("verb", REPORTS)
+def test_a_batch_waits_once_for_all_rows_that_are_locked(verb: str, connect: Any, worker: int) -> None:
+    keeper = connect()
+    leases = running(worker, 200)
+    taken = leases[5:200:20]
+    began = time.monotonic()
+    with locked(*[one.job_id for one in taken]):
+        answer = keeper.run(report(verb, leases, worker))
+    assert answer == Settlement(settled=set(leases) - set(taken), busy=set(taken))
+    # `lock_timeout` is one second; each lock apart would be ten.
+    assert 0.9 < time.monotonic() - began < 3
+    assert keeper.run(report(verb, taken, worker)) == Settlement(settled=set(taken))
+
+
+@pytest.mark.requirement("L5", "L12", "R7")
+def test_a_bad_outcome_beside_locked_rows_costs_no_second_wait(connect: Any, worker: int) -> None:
+    keeper = connect()
+    leases = running(worker, 40)
+    bad, *taken = leases[3], leases[8], leases[18], leases[38]
+    items = [(one, Done("{" if one is bad else None, 5)) for one in leases]
+    began = time.monotonic()
+    with locked(*[one.job_id for one in taken]):
+        answer = keeper.run(lease.complete(items, authority=SYSTEM, worker_id=worker))
+    assert answer == Settlement(settled=set(leases) - set(taken), busy=set(taken))
+    assert time.monotonic() - began < 2.5
+    assert (live(bad.job_id) or {})["error_code"] == "result_not_storable"
+
+
+@pytest.mark.requirement("L4", "L5")
+def test_beside_locked_rows_a_lease_that_is_not_held_is_lost_and_recorded(
+    connect: Any, worker: int, other: int
+) -> None:
+    keeper = connect()
+    keeper.execute("set lock_timeout = '20ms'")
+    [mine, taken, done], [foreign] = running(worker, 3), running(other)
+    run(report("complete", done, worker))
+    with locked(taken.job_id, foreign.job_id):
+        answer = keeper.run(report("complete", [mine, taken, done, foreign], worker))
+    assert answer == Settlement(settled={mine, done}, busy={taken}, lost={foreign})
+    assert [event["kind"] for event in events(foreign.job_id)] == ["write_rejected"]
+    assert events(taken.job_id) == []
+
+
+@pytest.mark.requirement("L5")
+def test_a_batch_that_met_a_deadlock_is_settled(connect: Any, worker: int) -> None:
+    keeper, holder, watcher = connect(), connect(), connect()
+    # The keeper is the first to look for a circle, and gives way.
+    keeper.execute("set deadlock_timeout = '500ms'")
+    holder.execute("set deadlock_timeout = '20s'")
+    first, second = sorted(running(worker, 2))
+    holder.execute("begin")
+    holder.execute("select from shiftboss_job where id = %s for update", [second.job_id])
+    waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+
+    def cross() -> None:
+        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=5, every=0.005)
+        holder.execute("set local lock_timeout = 0")
+        holder.execute("select from shiftboss_job where id = %s for update", [first.job_id])
+        holder.execute("rollback")
+
+    keeper.execute("set lock_timeout = '10s'")
+    answer, _ = together(lambda: keeper.run(report("complete", [first, second], worker)), cross)
+    assert answer.lost == set()
+    assert answer.settled | answer.busy == {first, second}
+    again = keeper.run(report("complete", [first, second], worker))
+    assert again == Settlement(settled={first, second})
 
 
 @pytest.mark.requirement("L5")

@@ -45,7 +45,7 @@ def plan(session: Session, name: str) -> str:
     return "\n".join(line for (line,) in session.execute(f"explain (generic_plan, costs off) {sql}"))
 
 
-@pytest.mark.parametrize("name", ["complete", "fail", "release", "quarantine", "reap_own", "heartbeat"])
+@pytest.mark.parametrize("name", ["complete", "fail", "release", "quarantine", "reap_own", "heartbeat", "lock"])
 def test_ends_and_heartbeats_go_by_primary_key(name: str, loaded: Session) -> None:
     told = plan(loaded, name)
     assert "Seq Scan on shiftboss_job" not in told
@@ -77,8 +77,9 @@ def test_the_upkeep_goes_by_its_own_index(name: str, index: str, loaded: Session
     assert "Seq Scan on shiftboss_job" not in told
 
 
-def test_what_settles_a_repeat_goes_by_index(loaded: Session) -> None:
-    told = plan(loaded, "settled")
+@pytest.mark.parametrize("name", ["settled", "ended"])
+def test_what_the_record_holds_of_a_lease_is_found_by_index(name: str, loaded: Session) -> None:
+    told = plan(loaded, name)
     assert "Seq Scan on shiftboss_finished" not in told
     assert "Seq Scan on shiftboss_attempt" not in told
 

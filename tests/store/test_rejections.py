@@ -159,6 +159,32 @@ def test_the_end_of_a_later_run_does_not_speak_for_an_earlier_one(
     assert whole(old.job_id) == before
 
 
+@pytest.mark.requirement("L4", "L17")
+@pytest.mark.parametrize("verb", REPORTS)
+def test_a_heartbeat_after_the_workers_own_end_is_lost_and_no_rejection(
+    verb: str, perform: Perform, worker: int, other: int
+) -> None:
+    held, foreign = [*running(worker), *running(other)]
+    run(report(verb, held, worker))
+    answer = perform(lease.heartbeat([held, foreign], authority=SYSTEM, worker_id=worker, lease_seconds=30))
+    assert (answer.renewed, answer.busy, answer.lost) == (frozenset(), frozenset(), {held, foreign})
+    assert events(held.job_id) == []
+    assert [event["kind"] for event in events(foreign.job_id)] == ["write_rejected"]
+
+
+@pytest.mark.requirement("L4", "L17")
+@pytest.mark.parametrize("verb", REPORTS)
+def test_a_heartbeat_after_the_end_of_another_run_is_a_rejection(
+    verb: str, perform: Perform, worker: int, other: int
+) -> None:
+    old = NOT_HELD["running under a newer fence"](worker)
+    run(report(verb, old._replace(fence=old.fence + 1), worker))
+    assert is_lost(perform(offer("heartbeat", old, worker)), old)
+    assert [event["fence"] for event in events(old.job_id)] == [old.fence]
+    assert is_lost(perform(offer("heartbeat", old._replace(fence=old.fence + 1), other)), old._replace(fence=2))
+    assert [event["worker_id"] for event in events(old.job_id)] == [worker, other]
+
+
 @pytest.mark.requirement("L17", "L4")
 def test_rejections_of_a_job_are_numbered(perform: Perform, worker: int, other: int) -> None:
     [held] = running(worker)

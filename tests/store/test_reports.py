@@ -1,20 +1,23 @@
 """How a leased run ends, and what the record keeps of it."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
 import pytest
+from psycopg import errors as pg
 
 from shiftboss.queue.contract import Lease, Settlement
-from shiftboss.queue.outcomes import Done, Lost
+from shiftboss.queue.outcomes import Done, Lost, Released
 from shiftboss.queue.states import QuarantineReason
 from shiftboss.queue.store import lease
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
 from tests.store.making import (
     FAILED,
+    LOST,
     NOT_HELD,
     QUARANTINED,
     REPORTS,
@@ -33,7 +36,7 @@ from tests.store.making import (
     scalar,
     whole,
 )
-from tests.store.sessions import Ear
+from tests.store.sessions import Ear, Session
 
 # Values for every column that no verb fills yet, none of them a default.
 LATER_COLUMNS = """
@@ -280,6 +283,119 @@ def test_a_failure_that_cannot_be_stored_is_still_a_failure(perform: Perform, wo
     assert perform(lease.fail(items, authority=SYSTEM, worker_id=worker)) == settled(*leases)
     codes = rows("select error_code from shiftboss_job where state = 'retryable' order by id")
     assert codes == [("handler_raised",), ("error_not_storable",), ("handler_raised",)]
+
+
+UNSTORABLE: dict[str, tuple[Any, str | None]] = {
+    "release": (Released("shut\x00down"), "shut\ufffddown"),
+    "quarantine": (replace(QUARANTINED, message="no\x00 \udce9"), "no\ufffd ?"),
+    "reap_own": (replace(LOST, message="killed\x00", evidence="{"), "killed\ufffd"),
+}
+
+
+@pytest.mark.requirement("L5", "L29")
+@pytest.mark.parametrize("verb", UNSTORABLE)
+def test_an_end_in_words_that_cannot_be_stored_is_told_in_others(verb: str, perform: Perform, worker: int) -> None:
+    leases = running(worker, 5)
+    function, fine = REPORTS[verb]
+    bad, text = UNSTORABLE[verb]
+    items = [(one, bad if one is leases[2] else fine) for one in leases]
+    for _ in range(2):
+        assert perform(function(items, authority=SYSTEM, worker_id=worker)) == settled(*leases)
+    [attempt] = attempts(leases[2].job_id)
+    assert attempt["outcome"] == attempts(leases[1].job_id)[0]["outcome"]
+    assert text in (attempt["error_code"], attempt["error_message"])
+    assert attempt["evidence"] == ('{"not_storable": "{"}' if verb == "reap_own" else "{}")
+    assert a_row(leases[2].job_id)["state"] == a_row(leases[1].job_id)["state"]
+    assert events(leases[2].job_id) == []
+
+
+@pytest.mark.requirement("L5", "R7")
+@pytest.mark.parametrize("bad", ['"\udce9"', "[" * 50_000 + "]" * 50_000])
+def test_a_result_that_python_or_the_server_cannot_bear_fails_its_own_job_only(
+    bad: str, perform: Perform, worker: int
+) -> None:
+    leases = running(worker, 4)
+    items = [(one, Done(bad if one is leases[1] else "1", 5)) for one in leases]
+    assert perform(lease.complete(items, authority=SYSTEM, worker_id=worker)) == settled(*leases)
+    assert a_row(leases[1].job_id)["error_code"] == "result_not_storable"
+
+
+@pytest.fixture
+def refusing() -> Iterator[Callable[[str], None]]:
+    """Makes the history raise an error of this code for the result "bad"."""
+
+    def refuse(code: str) -> None:
+        execute(
+            "create function pg_temp_refuse() returns trigger language plpgsql as "
+            f"$$ begin raise exception 'refused' using errcode = '{code}'; end $$"
+        )
+        execute(
+            "create trigger refuse before insert on shiftboss_finished for each row "
+            "when (new.result = '\"bad\"') execute function pg_temp_refuse()"
+        )
+
+    yield refuse
+    execute("drop function pg_temp_refuse cascade")
+
+
+@pytest.mark.requirement("L5", "R7")
+@pytest.mark.parametrize("code", ["53200", "54000", "54001"])
+def test_an_outcome_that_is_too_much_for_the_server_fails_its_own_job_only(
+    code: str, refusing: Callable[[str], None], perform: Perform, worker: int
+) -> None:
+    refusing(code)
+    leases = running(worker, 5)
+    items = [(one, Done('"bad"' if one is leases[3] else "1", 5)) for one in leases]
+    assert perform(lease.complete(items, authority=SYSTEM, worker_id=worker)) == settled(*leases)
+    assert a_row(leases[3].job_id)["error_code"] == "result_not_storable"
+
+
+@pytest.mark.requirement("L5")
+def test_an_end_that_takes_too_long_holds_up_no_other_and_is_offered_again(
+    refusing: Callable[[str], None], keepers_connection: Session, worker: int
+) -> None:
+    refusing("57014")
+    leases = running(worker, 5)
+    items = [(one, Done('"bad"' if one is leases[3] else "1", 5)) for one in leases]
+    with pytest.raises(pg.QueryCanceled):
+        keepers_connection.run(lease.complete(items, authority=SYSTEM, worker_id=worker))
+    assert [finished(one.job_id) is not None for one in leases[:3]] == [True] * 3
+    assert a_row(leases[3].job_id)["state"] == "running"
+
+
+@pytest.mark.requirement("S8", "N9")
+@pytest.mark.parametrize(("first", "other"), [("1", "2"), ("1", None), (None, "1"), (None, "null"), ("1", "{")])
+def test_a_repeat_with_another_result_is_refused(
+    first: str | None, other: str | None, perform: Perform, worker: int
+) -> None:
+    [held] = running(worker)
+    perform(lease.complete([(held, Done(first, 5))], authority=SYSTEM, worker_id=worker))
+    before = whole(held.job_id)
+    answer = perform(lease.complete([(held, Done(other, 5))], authority=SYSTEM, worker_id=worker))
+    assert answer == Settlement(lost={held})
+    assert whole(held.job_id) == before
+    assert [event["kind"] for event in events(held.job_id)] == ["write_rejected"]
+
+
+@pytest.mark.requirement("S8", "L27")
+@pytest.mark.parametrize(
+    ("first", "again"), [(None, None), ("null", "null"), ('{"a":1,"b":2}', '{"b": 2, "a": 1.0}')]
+)
+def test_a_repeat_with_the_same_result_is_settled(
+    first: str | None, again: str | None, perform: Perform, worker: int
+) -> None:
+    [held] = running(worker)
+    for result in (first, again):
+        answer = perform(lease.complete([(held, Done(result, 5))], authority=SYSTEM, worker_id=worker))
+        assert answer == settled(held)
+
+
+@pytest.mark.requirement("S8", "R7")
+def test_another_result_after_one_that_was_not_storable_is_refused(perform: Perform, worker: int) -> None:
+    [held] = running(worker)
+    perform(lease.complete([(held, Done("{", 5))], authority=SYSTEM, worker_id=worker))
+    answer = perform(lease.complete([(held, Done("1", 5))], authority=SYSTEM, worker_id=worker))
+    assert answer == Settlement(lost={held})
 
 
 @pytest.mark.requirement("R8")

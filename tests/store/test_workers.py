@@ -1,16 +1,30 @@
 """What workers say of themselves."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from shiftboss import Owner
-from shiftboss.queue.contract import WorkerStatus
+from shiftboss.queue.contract import Registration, WorkerStatus
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import workers
+from shiftboss.queue.store import lease, workers
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
-from tests.store.making import SYSTEM, TASK, a_worker, execute, rows, says, scalar
+from tests.store.making import SYSTEM, TASK, a_worker, execute, rows, running, says, scalar
+
+REGISTRATION = Registration(
+    pool="default",
+    host="web-1",
+    pid=1,
+    code_version="v7",
+    queues=("default",),
+    processes=1,
+    threads=8,
+    lease_seconds=30.0,
+    heartbeat_seconds=5.0,
+)
 
 REGISTERED = """
 select pool, host, pid, code_version, state, queues, tasks, processes, threads, in_use, idle, lease_seconds,
@@ -41,6 +55,40 @@ def test_a_worker_announces_itself() -> None:
         )
     ]
     assert a_worker() > first
+
+
+def announced(perform: Perform, worker_id: int | None, **how: Any) -> int:
+    """The id under which a worker is known that announces itself, again where it has one."""
+    registration = replace(REGISTRATION, **how)
+    return int(perform(workers.register(registration, authority=SYSTEM, tasks=[TASK], worker_id=worker_id)))
+
+
+@pytest.mark.requirement("N14", "L4")
+def test_a_worker_whose_row_is_gone_is_known_again_under_its_id(perform: Perform) -> None:
+    worker = announced(perform, None)
+    [held] = running(worker)
+    execute("delete from shiftboss_worker")
+    assert announced(perform, worker) == worker
+    assert says(worker)
+    answer = perform(lease.heartbeat([held], authority=SYSTEM, worker_id=worker, lease_seconds=60))
+    assert answer.renewed == {held}
+    assert announced(perform, None, pid=2) > worker
+
+
+@pytest.mark.requirement("N14", "S8")
+def test_a_worker_that_announces_itself_twice_is_one(perform: Perform) -> None:
+    worker = announced(perform, None)
+    says(worker, state="stopped")
+    assert announced(perform, worker, queues=("mail",)) == worker
+    assert rows("select state, queues, stopped_at from shiftboss_worker") == [("running", ["mail"], None)]
+
+
+@pytest.mark.requirement("N14")
+def test_nobody_announces_himself_as_another(perform: Perform) -> None:
+    worker = announced(perform, None)
+    other = announced(perform, worker, host="web-2")
+    assert other > worker
+    assert rows("select id, host from shiftboss_worker order by id") == [(worker, "web-1"), (other, "web-2")]
 
 
 @pytest.mark.requirement("L7", "L28")

@@ -4,8 +4,9 @@ All take `authority=System()`: a worker acts for the system. A write names job, 
 record no longer agrees it changes nothing, and is kept as a `write_rejected` event.
 """
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import psycopg
@@ -30,7 +31,9 @@ _FAIL = Statement("fail", _lease)
 _RELEASE = Statement("release", _lease)
 _QUARANTINE = Statement("quarantine", _lease)
 _REAP_OWN = Statement("reap_own", _lease)
+_LOCK = Statement("lock", _lease)
 _SETTLED = Statement("settled", _lease)
+_ENDED = Statement("ended", _lease)
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _REJECT = Statement("reject", lambda *_: None)
 
@@ -65,14 +68,17 @@ def claim(
 def heartbeat(
     leases: Sequence[Lease], *, authority: Authority, worker_id: int, lease_seconds: float
 ) -> Verb[Heartbeat]:
-    """Prolong leases to `lease_seconds` from now. Never waits for a lock; lost ones are recorded as rejected."""
+    """Prolong leases to `lease_seconds` from now. Never waits for a lock.
+
+    Lost ones are recorded as rejected, but for those that this worker itself has ended in the meantime.
+    """
     require_system(authority, "heartbeat")
     ids, fences = _columns(leases)
     rows = yield _HEARTBEAT.call(ids=ids, fences=fences, worker_id=worker_id, lease_seconds=lease_seconds)
     answers = dict(rows)
     lost = [lease for lease in leases if answers[lease] == "lost"]
     if lost:
-        yield from with_todays_partitions(lambda: _rejected(lost, worker_id=worker_id, verb="heartbeat"))
+        yield from with_todays_partitions(lambda: _rejected_heartbeats(lost, worker_id))
 
     def those(kind: str) -> frozenset[Lease]:
         return frozenset(lease for lease, answer in answers.items() if answer == kind)
@@ -90,86 +96,95 @@ class _Report(Generic[O]):
     statement: Statement[Lease]
     outcome: str
     columns: Callable[[Sequence[O]], dict[str, Any]]
+    # What is reported in the place of an outcome that the record cannot hold, if anything.
+    instead: "Callable[[O, Exception], tuple[_Report[Any], Any]] | None" = None
 
     def call(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
         ids, fences = _columns([lease for lease, _ in items])
         columns = self.columns([outcome for _, outcome in items])
         return self.statement.call(ids=ids, fences=fences, worker_id=worker_id, **columns)
 
+    def trace(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
+        ids, fences = _columns([lease for lease, _ in items])
+        results = self.columns([outcome for _, outcome in items]).get("results")
+        return _SETTLED.call(ids=ids, fences=fences, worker_id=worker_id, outcome=self.outcome, results=results)
 
+
+def _plain(report: _Report[O], safe: Callable[[O, Exception], O]) -> _Report[O]:
+    """The report, with its outcome in safe words where the record cannot hold it as it is."""
+    return replace(report, instead=lambda outcome, error: (report, safe(outcome, error)))
+
+
+_FAILED: _Report[Failed] = _plain(
+    _Report(
+        _FAIL,
+        "failed",
+        lambda items: {
+            "backoff_seconds": [o.backoff_seconds for o in items],
+            "run_ms": [o.run_ms for o in items],
+            "codes": [o.code for o in items],
+            "types": [o.type for o in items],
+            "messages": [o.message for o in items],
+            "fingerprints": [o.fingerprint for o in items],
+            "tracebacks": [o.traceback for o in items],
+        },
+    ),
+    lambda failed, error: _not_storable("error_not_storable", "", error, failed.run_ms),
+)
 _DONE: _Report[Done] = _Report(
     _COMPLETE,
     "completed",
     lambda items: {"results": [o.result for o in items], "run_ms": [o.run_ms for o in items]},
+    instead=lambda done, error: (
+        _FAILED,
+        _not_storable(
+            "result_not_storable", f"{type(error).__module__}.{type(error).__qualname__}", error, done.run_ms
+        ),
+    ),
 )
-_FAILED: _Report[Failed] = _Report(
-    _FAIL,
-    "failed",
-    lambda items: {
-        "backoff_seconds": [o.backoff_seconds for o in items],
-        "run_ms": [o.run_ms for o in items],
-        "codes": [o.code for o in items],
-        "types": [o.type for o in items],
-        "messages": [o.message for o in items],
-        "fingerprints": [o.fingerprint for o in items],
-        "tracebacks": [o.traceback for o in items],
-    },
+_RELEASED: _Report[Released] = _plain(
+    _Report(_RELEASE, "released", lambda items: {"codes": [o.code for o in items]}),
+    lambda released, _: Released(_safe(released.code)),
 )
-_RELEASED: _Report[Released] = _Report(_RELEASE, "released", lambda items: {"codes": [o.code for o in items]})
-_QUARANTINED: _Report[Quarantined] = _Report(
-    _QUARANTINE,
-    "quarantined",
-    lambda items: {"reasons": [str(o.reason) for o in items], "messages": [o.message for o in items]},
+_QUARANTINED: _Report[Quarantined] = _plain(
+    _Report(
+        _QUARANTINE,
+        "quarantined",
+        lambda items: {"reasons": [str(o.reason) for o in items], "messages": [o.message for o in items]},
+    ),
+    lambda quarantined, _: replace(quarantined, message=_safe(quarantined.message)),
 )
-_LOST: _Report[Lost] = _Report(
-    _REAP_OWN,
-    "lost",
-    lambda items: {
-        "alone": [o.alone for o in items],
-        "suspect": [o.suspect for o in items],
-        "codes": [o.code for o in items],
-        "messages": [o.message for o in items],
-        "evidence": [o.evidence for o in items],
-    },
+_LOST: _Report[Lost] = _plain(
+    _Report(
+        _REAP_OWN,
+        "lost",
+        lambda items: {
+            "alone": [o.alone for o in items],
+            "suspect": [o.suspect for o in items],
+            "codes": [o.code for o in items],
+            "messages": [o.message for o in items],
+            "evidence": [o.evidence for o in items],
+        },
+    ),
+    lambda lost, _: replace(
+        lost,
+        code=_safe(lost.code),
+        message=_safe(lost.message),
+        evidence=json.dumps({"not_storable": _safe(lost.evidence)}),
+    ),
 )
 
 
 def complete(items: Sequence[tuple[Lease, Done]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
     """Finish jobs. A result that jsonb refuses turns that one job's outcome into a failure."""
     require_system(authority, "complete")
-
-    def unstorable(lease: Lease, done: Done, error: Exception) -> Verb[Settlement]:
-        failed = Failed(
-            code="result_not_storable",
-            type=f"{type(error).__module__}.{type(error).__qualname__}",
-            message=_line(error),
-            fingerprint="result_not_storable",
-            traceback="",
-            backoff_seconds=60.0,
-            run_ms=done.run_ms,
-        )
-        return fail([(lease, failed)], authority=authority, worker_id=worker_id)
-
-    return (yield from _write(_DONE, items, worker_id=worker_id, unstorable=unstorable))
+    return (yield from _write(_DONE, items, worker_id=worker_id))
 
 
 def fail(items: Sequence[tuple[Lease, Failed]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
     """Count a failure: retryable after its backoff, or quarantined at the failure limit."""
     require_system(authority, "fail")
-
-    def unstorable(lease: Lease, failed: Failed, error: Exception) -> Verb[Settlement]:
-        bare = Failed(
-            code="error_not_storable",
-            type="",
-            message=_line(error),
-            fingerprint="error_not_storable",
-            traceback="",
-            backoff_seconds=60.0,
-            run_ms=failed.run_ms,
-        )
-        return _write(_FAILED, [(lease, bare)], worker_id=worker_id)
-
-    return (yield from _write(_FAILED, items, worker_id=worker_id, unstorable=unstorable))
+    return (yield from _write(_FAILED, items, worker_id=worker_id))
 
 
 def release(items: Sequence[tuple[Lease, Released]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
@@ -193,75 +208,83 @@ def reap_own(items: Sequence[tuple[Lease, Lost]], *, authority: Authority, worke
 
 
 _LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
+# What one outcome of a batch can bring about: found by halving, and answered for that one alone.
+_UNSTORABLE = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    pg.ProgramLimitExceeded,
+    pg.StatementTooComplex,
+    pg.OutOfMemory,
+)
 
-Unstorable = Callable[[Lease, Any, Exception], Verb[Settlement]]
 
-
-def _write(
-    report: _Report[O],
-    items: Sequence[tuple[Lease, O]],
-    *,
-    worker_id: int,
-    unstorable: Unstorable | None = None,
-) -> Verb[Settlement]:
+def _write(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int) -> Verb[Settlement]:
     """Write a batch; one bad or blocked outcome never holds up the others, nor does a missing partition."""
     items = sorted(items, key=lambda item: item[0])
-    return (
-        yield from with_todays_partitions(
-            lambda: _write_sorted(report, items, worker_id=worker_id, unstorable=unstorable)
-        )
-    )
+    return (yield from with_todays_partitions(lambda: _offer(report, items, worker_id)))
 
 
-def _write_sorted(
-    report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int, unstorable: Unstorable | None
-) -> Verb[Settlement]:
+def _offer(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int) -> Verb[Settlement]:
+    """The whole batch in one statement, the only one that waits for row locks; then what it did not take."""
     try:
-        written = yield report.call(items, worker_id)
+        written = set((yield report.call(items, worker_id)))
+    except (*_LOCKED, *_UNSTORABLE, pg.QueryCanceled) as error:
+        if met_missing_day(error):
+            raise
+        written = set()
+    rest = [item for item in items if item[0] not in written]
+    return Settlement(settled=written).add((yield from _settle(report, rest, worker_id)))
+
+
+def _settle(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int) -> Verb[Settlement]:
+    """Judge each of these, halving the batch until what cannot be stored is alone."""
+    if not items:
+        return Settlement()
+    try:
+        answer: Settlement = yield Atomic(_judge(report, items, worker_id))
     except _LOCKED:
-        if len(items) == 1:
-            return Settlement(busy={items[0][0]})
-    except (psycopg.DataError, psycopg.IntegrityError) as error:
-        if unstorable is None or met_missing_day(error):
+        return Settlement(busy={lease for lease, _ in items})
+    except (*_UNSTORABLE, pg.QueryCanceled) as error:
+        if met_missing_day(error):
             raise
         if len(items) == 1:
-            return (yield from unstorable(*items[0], error))
+            if report.instead is None or isinstance(error, pg.QueryCanceled):
+                raise
+            [(lease, outcome)] = items
+            other, safe = report.instead(outcome, error)
+            return (yield from _settle(other, [(lease, safe)], worker_id))
     else:
-        return (yield from _judged(report, items, set(written), worker_id=worker_id))
-    # Halve until the bad one is alone.
+        return answer
     middle = len(items) // 2
-    settlement = Settlement()
-    for part in (items[:middle], items[middle:]):
-        settlement.add((yield from _write_sorted(report, part, worker_id=worker_id, unstorable=unstorable)))
-    return settlement
+    settlement = yield from _settle(report, items[:middle], worker_id)
+    return settlement.add((yield from _settle(report, items[middle:], worker_id)))
 
 
-def _judged(
-    report: _Report[O], items: Sequence[tuple[Lease, O]], written: set[Lease], *, worker_id: int
-) -> Verb[Settlement]:
-    missing = [item for item in items if item[0] not in written]
-    if not missing:
-        return Settlement(settled=written)
-    # Offered once more, so that the refusal and its record are one transaction.
-    try:
-        lost = yield Atomic(_offer_again(report, missing, worker_id=worker_id))
-    except _LOCKED:
-        return Settlement(settled=written, busy={lease for lease, _ in missing})
-    return Settlement(settled={lease for lease, _ in items} - lost, lost=lost)
+def _judge(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int) -> Verb[Settlement]:
+    """Write what is ours and not locked; of the rest, tell what is settled, and record what is refused.
 
-
-def _offer_again(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int) -> Verb[set[Lease]]:
-    written = yield report.call(items, worker_id)
-    rest = [lease for lease, _ in items if lease not in written]
-    ids, fences = _columns(rest)
-    settled = yield _SETTLED.call(ids=ids, fences=fences, worker_id=worker_id, outcome=report.outcome)
-    lost = [lease for lease in rest if lease not in settled]
+    One transaction, so that a refusal and its record are one.
+    """
+    ids, fences = _columns([lease for lease, _ in items])
+    busy = set((yield _LOCK.call(ids=ids, fences=fences, worker_id=worker_id)))
+    free = [item for item in items if item[0] not in busy]
+    settled = set((yield report.call(free, worker_id)))
+    rest = [item for item in free if item[0] not in settled]
+    settled |= set((yield report.trace(rest, worker_id)))
+    lost = [lease for lease, _ in rest if lease not in settled]
     yield from _reject(lost, worker_id=worker_id, verb=report.statement.name)
-    return set(lost)
+    return Settlement(settled=settled, busy=busy, lost=set(lost))
 
 
-def _rejected(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
-    yield Atomic(_reject(leases, worker_id=worker_id, verb=verb))
+def _rejected_heartbeats(leases: Sequence[Lease], worker_id: int) -> Verb[None]:
+    yield Atomic(_reject_heartbeats(leases, worker_id))
+
+
+def _reject_heartbeats(leases: Sequence[Lease], worker_id: int) -> Verb[None]:
+    # The heartbeat and the end of a run go different ways; one that comes second is not late, but needless.
+    ids, fences = _columns(leases)
+    ended = set((yield _ENDED.call(ids=ids, fences=fences, worker_id=worker_id)))
+    yield from _reject([lease for lease in leases if lease not in ended], worker_id=worker_id, verb="heartbeat")
 
 
 def _reject(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
@@ -275,5 +298,18 @@ def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
     return [lease.job_id for lease in leases], [lease.fence for lease in leases]
 
 
-def _line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:500].replace("\x00", "")
+def _not_storable(code: str, type: str, error: Exception, run_ms: int) -> Failed:
+    return Failed(
+        code=code,
+        type=type,
+        message=_safe(str(error).strip().partition("\n")[0]),
+        fingerprint=code,
+        traceback="",
+        backoff_seconds=60.0,
+        run_ms=run_ms,
+    )
+
+
+def _safe(text: str) -> str:
+    """The text as far as every PostgreSQL text can hold it."""
+    return text[:500].replace("\x00", "�").encode("utf-8", "replace").decode("utf-8")

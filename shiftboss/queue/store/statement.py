@@ -83,7 +83,7 @@ def run(verb: Verb[R], *, using: str | None = None) -> R:
     `using` is a database alias; the configured one by default. Errors of the database that the verb does not
     answer are raised as Django's (django.db.OperationalError and so on).
     """
-    from django.db import connections, transaction
+    from django.db import DataError, connections, transaction
 
     from shiftboss import conf
 
@@ -98,6 +98,10 @@ def run(verb: Verb[R], *, using: str | None = None) -> R:
             with connection.cursor() as cursor:
                 cursor.execute(wish.statement.sql, wish.params)
                 rows = cursor.fetchall() if cursor.description else []
+        except UnicodeEncodeError as error:
+            refused = _not_encodable(error)
+            wrapped[refused] = DataError(str(refused))
+            raise refused from None
         except Exception as error:
             # Verbs know psycopg's errors, not Django's wrappers of them.
             if not isinstance(error.__cause__, psycopg.Error):
@@ -157,5 +161,13 @@ async def _answer(wish: Call[Any] | Atomic[Any], connection: psycopg.AsyncConnec
         async with connection.transaction():
             return await arun(wish.verb, connection)
     async with connection.cursor(row_factory=args_row(wish.statement.row)) as cursor:
-        await cursor.execute(wish.statement.sql, wish.params)
+        try:
+            await cursor.execute(wish.statement.sql, wish.params)
+        except UnicodeEncodeError as error:
+            raise _not_encodable(error) from None
         return await cursor.fetchall() if cursor.description else []
+
+
+def _not_encodable(error: UnicodeEncodeError) -> psycopg.DataError:
+    # Like a text with a NUL character, which psycopg refuses in this way by itself.
+    return psycopg.DataError(f"PostgreSQL text cannot hold what {error.encoding} cannot encode: {error.reason}")

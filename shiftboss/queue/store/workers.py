@@ -5,7 +5,7 @@ from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.contract import Registration, WorkerStatus
-from shiftboss.queue.store.statement import Statement, Verb
+from shiftboss.queue.store.statement import Call, Statement, Verb
 
 
 def _first(value: Any, *_: Any) -> Any:
@@ -18,10 +18,23 @@ _FORGET = Statement("forget_workers", _first)
 _WAITING_TASKS = Statement("waiting_tasks", _first)
 
 
-def register(registration: Registration, *, authority: Authority, tasks: Sequence[str]) -> Verb[int]:
-    """Announce a worker; the answer is its id."""
+def register(
+    registration: Registration, *, authority: Authority, tasks: Sequence[str], worker_id: int | None = None
+) -> Verb[int]:
+    """Announce a worker; the answer is its id.
+
+    With `worker_id`, the id that it had, it keeps that one and with it its leases. It gets another only where
+    that id has become another process's.
+    """
     require_system(authority, "register")
-    [worker_id] = yield _REGISTER.call(
+    known = yield _register(registration, tasks, worker_id)
+    [answer] = known or (yield _register(registration, tasks, None))
+    return int(answer)
+
+
+def _register(registration: Registration, tasks: Sequence[str], worker_id: int | None) -> Call[Any]:
+    return _REGISTER.call(
+        worker_id=worker_id,
         pool=registration.pool,
         host=registration.host,
         pid=registration.pid,
@@ -33,7 +46,6 @@ def register(registration: Registration, *, authority: Authority, tasks: Sequenc
         lease_seconds=registration.lease_seconds,
         heartbeat_seconds=registration.heartbeat_seconds,
     )
-    return int(worker_id)
 
 
 def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: int) -> Verb[bool]:
