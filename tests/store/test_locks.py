@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.store.making import (
     live,
     report,
     running,
+    scalar,
     state,
     wait_for_expiry,
     whole,
@@ -66,6 +68,22 @@ def test_a_locked_job_under_a_lease_that_is_not_held_is_lost_and_not_busy(connec
     with locked(held.job_id):
         answer = connect().run(lease.heartbeat([stale], authority=SYSTEM, worker_id=worker, lease_seconds=60))
     assert answer.lost == {stale}
+
+
+@pytest.mark.requirement("L3", "L4", "S3")
+def test_a_refusal_that_cannot_be_recorded_now_costs_no_renewal(connect: Any, worker: int, other: int) -> None:
+    keeper, holder = connect(), connect()
+    keeper.execute("set lock_timeout = '20ms'")
+    [held], [foreign] = running(worker), running(other)
+    holder.execute("begin")
+    # As somebody does who stores events of this job.
+    holder.execute("select pg_advisory_xact_lock(hashtextextended('shiftboss_event', %s))", [foreign.job_id])
+    verb = partial(lease.heartbeat, [held, foreign], authority=SYSTEM, worker_id=worker, lease_seconds=60)
+    answer = keeper.run(verb())
+    assert (answer.renewed, answer.busy, answer.lost) == ({held}, {foreign}, frozenset())
+    holder.execute("rollback")
+    assert keeper.run(verb()).lost == {foreign}
+    assert [event["kind"] for event in events(foreign.job_id)] == ["write_rejected"]
 
 
 @pytest.mark.requirement("L5", "L12")
@@ -272,6 +290,8 @@ def test_heartbeats_and_finishes_of_the_same_jobs_never_deadlock(connect: Any, w
         )
         assert answer == Settlement(settled=set(leases))
         assert beat.renewed | beat.busy | beat.lost == answer.settled
+        # Neither was late: they went two ways.
+        assert scalar("select count(*) from shiftboss_event") == 0
 
 
 @pytest.mark.requirement("C1")

@@ -37,6 +37,8 @@ _ENDED = Statement("ended", _lease)
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _REJECT = Statement("reject", lambda *_: None)
 
+_LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
+
 
 def claim(
     *,
@@ -70,15 +72,20 @@ def heartbeat(
 ) -> Verb[Heartbeat]:
     """Prolong leases to `lease_seconds` from now. Never waits for a lock.
 
-    Lost ones are recorded as rejected, but for those that this worker itself has ended in the meantime.
+    Lost ones are recorded as rejected, but for those that this worker itself has ended in the meantime; one that
+    cannot be recorded now is busy, to be asked again.
     """
     require_system(authority, "heartbeat")
     ids, fences = _columns(leases)
     rows = yield _HEARTBEAT.call(ids=ids, fences=fences, worker_id=worker_id, lease_seconds=lease_seconds)
-    answers = dict(rows)
+    answers: dict[Lease, str] = dict(rows)
     lost = [lease for lease in leases if answers[lease] == "lost"]
-    if lost:
-        yield from with_todays_partitions(lambda: _rejected_heartbeats(lost, worker_id))
+    try:
+        if lost:
+            yield from with_todays_partitions(lambda: _rejected_heartbeats(lost, worker_id))
+    except (*_LOCKED, pg.CheckViolation):
+        # The others are renewed, and the keeper has to hear of it.
+        answers |= dict.fromkeys(lost, "busy")
 
     def those(kind: str) -> frozenset[Lease]:
         return frozenset(lease for lease, answer in answers.items() if answer == kind)
@@ -207,7 +214,6 @@ def reap_own(items: Sequence[tuple[Lease, Lost]], *, authority: Authority, worke
     return (yield from _write(_LOST, items, worker_id=worker_id))
 
 
-_LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
 # What one outcome of a batch can bring about: found by halving, and answered for that one alone.
 _UNSTORABLE = (
     psycopg.DataError,
