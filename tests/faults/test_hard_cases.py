@@ -140,3 +140,17 @@ def test_heartbeats_go_on_while_the_loss_of_a_dead_executor_cannot_be_written(ho
         wait_for(lambda: house.wrote("ended")[other] == 1, seconds=20)
     wait_for(lambda: totals() == {State.COMPLETED: 2}, seconds=40)
     assert (job(jobs[int(other)]).fence, attempts(jobs[int(other)])) == (1, [])
+
+
+@pytest.mark.requirement("N14", "L2")
+def test_a_worker_whose_row_is_deleted_keeps_its_leases(house: House) -> None:
+    house.worker()
+    house.maintainer()
+    long = tasks.nap.enqueue("long", seconds=5).id
+    house.wait_for_lines("began", 1)
+    before = job(long).worker_id
+    with connection.cursor() as cursor:
+        cursor.execute("delete from shiftboss_worker")
+    wait_for_state(long, State.COMPLETED)
+    assert (job(long).fence, attempts(long), job(long).worker_id) == (1, [], before)
+    assert list(Worker.objects.values_list("id", flat=True)) == [before]

@@ -111,8 +111,9 @@ class LocalClient:
         await self._pulse.close()
 
     async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
-        """Announce the worker and remember its id."""
-        verb = workers.register(registration, authority=SYSTEM, tasks=tasks)
+        """Announce the worker and remember its id; again under the same one, where the record has forgotten it."""
+        known = self._worker_id or None
+        verb = workers.register(registration, authority=SYSTEM, tasks=tasks, worker_id=known)
         self._worker_id = await self._pulse.run(verb)
         return self._worker_id
 
