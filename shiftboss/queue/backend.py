@@ -136,14 +136,17 @@ class ShiftbossBackend(BaseTaskBackend):
     supports_priority = True
 
     def check(self, **kwargs: Any) -> list[checks.CheckMessage]:
-        """E003: the option `authority` is neither Owner nor System."""
+        """E003: an unknown option, or an `authority` that is neither Owner nor System."""
         found = list(super().check(**kwargs))
+        problems = [f"unknown option {name!r}; there is 'authority'" for name in set(self.options) - {"authority"}]
         try:
             if (given := self.options.get("authority")) is not None:
                 owner_of(given)
         except TypeError as problem:
-            hint = "Write OPTIONS = {'authority': shiftboss.System()} or give it with using(authority=…)."
-            found.append(checks.Error(f"TASKS[{self.alias!r}]: {problem}", hint=hint, id="shiftboss.E003"))
+            problems.append(str(problem))
+        hint = "Write OPTIONS = {'authority': shiftboss.System()} or give it with using(authority=…)."
+        for text in sorted(problems):
+            found.append(checks.Error(f"TASKS[{self.alias!r}]: {text}", hint=hint, id="shiftboss.E003"))
         return found
 
     def authority(self, given: Authority | None) -> Authority:
@@ -295,6 +298,7 @@ def task(
     """
     known = {f.name for f in fields(ShiftbossTask)} - {f.name for f in fields(Task)}
     if unknown := set(options) - known:
+        known |= {"priority", "queue_name", "backend", "takes_context"}
         raise TypeError(f"@task got unexpected options {sorted(unknown)}; known are {sorted(known)}")
     _check_options(**options)
 

@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 from django.db import connections, transaction
 from django.utils import timezone
 
-from shiftboss import Owner, System, conf, task
+from shiftboss import Owner, System, checks, conf, task
 from shiftboss.compat import (
     InvalidTask,
     TaskResultDoesNotExist,
@@ -308,6 +308,21 @@ def test_an_option_that_is_no_authority_is_told_at_start(settings: Any) -> None:
     assert "authority must be" in message.msg
     with pytest.raises(TypeError, match="authority must be"):
         add.enqueue(1)
+
+
+@pytest.mark.requirement("C8")
+def test_an_unknown_option_is_told_at_start(settings: Any) -> None:
+    settings.TASKS = {"default": {"BACKEND": BACKEND, "OPTIONS": {"authority": System(), "autority": 1}}}
+    [message] = task_backends["default"].check()
+    assert (message.id, "autority" in message.msg) == ("shiftboss.E003", True)
+
+
+@pytest.mark.requirement("C7", "C8")
+def test_a_project_whose_tasks_do_not_reach_shiftboss_is_warned(settings: Any) -> None:
+    assert checks.a_backend_is_ours() == []
+    settings.TASKS = {"default": {"BACKEND": f"{STOCK}.immediate.ImmediateBackend"}}
+    [message] = checks.a_backend_is_ours()
+    assert message.id == "shiftboss.W001"
 
 
 @pytest.mark.requirement("N4", "C8")

@@ -167,13 +167,14 @@ class Children:
         self.executors.remove(executor)
         level = logging.INFO if self._stopping else logging.ERROR
         in_hand = [held.job.id for held in (*death.started, *death.ended)]
-        log.log(level, "executor.died", extra={"pid": executor.pid, "cause": death.cause, "jobs": in_hand})
+        event = "executor.ended" if self._stopping else "executor.died"
+        log.log(level, event, extra={"pid": executor.pid, "cause": death.cause, "jobs": in_hand})
         for held, outcome in settle(death, draining=self._stopping):
             self._report(held, outcome)
         self._notes.remove(executor.pid)
         self._hear(executor, {})  # there may be room elsewhere, or an end to wait for
         if not self._stopping:
-            self.losses += 1
+            self.losses += len(in_hand)
             self._start_again(executor.place, failed=not death.was_ready)
 
     def _start_again(self, place: int, *, failed: bool) -> None:

@@ -170,10 +170,12 @@ class Keeper:
                 self._report(held, Done(result, _ms(seconds)))
             case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
                 self._dispatcher.ended(task, seconds)
+                _tell("job.failed", held, error=f"{type_}: {message}"[:200], code=code)
                 self._report(held, Failed(code, type_, message, fingerprint, trace, wait, _ms(seconds)))
             case "released", (code,):
                 self._report(held, Released(code))
             case "quarantined", (reason, message):
+                _tell("job.quarantined", held, error=message, code=reason)
                 self._report(held, Quarantined(QuarantineReason(reason), message))
             case "not_here", (message,):
                 # Others may know it; this worker looks again later.
@@ -313,6 +315,11 @@ def _registration(config: KeeperConfig) -> Registration:
         lease_seconds=config.lease_seconds,
         heartbeat_seconds=config.heartbeat_seconds,
     )
+
+
+def _tell(event: str, held: Held, *, error: str, code: str) -> None:
+    fields = {"job": held.job.id, "fence": held.job.fence, "task": held.job.task, "code": code, "error": error}
+    log.warning(event, extra=fields)
 
 
 def _ms(seconds: float) -> int:

@@ -1,0 +1,3 @@
+"""A project without the console."""
+
+urlpatterns: list[object] = []
