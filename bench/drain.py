@@ -47,6 +47,8 @@ def main() -> None:
             if peer.name == "shiftboss":
                 figures["rows_agree"] = rows_agree(given.jobs)
             print(round_number + 1, peer.name, json.dumps(figures), flush=True)
+            if "error" in figures:
+                raise SystemExit(f"{peer.name} did not run")
             rates.setdefault(peer.name, []).append(figures["jobs_per_s"])
     dsn = server.fresh_database("qb_limit")
     with psycopg.connect(dsn) as connection:
