@@ -20,12 +20,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from shiftboss import conf
 from shiftboss.conf import ConfigError
-from shiftboss.queue.errors import ShiftbossError
+from shiftboss.queue.errors import NotStorable, ShiftbossError
 from shiftboss.supervisor_conf import installation
 from shiftboss.supervisor_conf.installation import BUNDLED, Installation
 
 HOST = "127.0.0.1"
 FIRST_PORT = 8300
+STOPPED_SHOWN_SECONDS = 600
+"""How long a worker that has stopped stays in the words of `status`; its JSON tells of all."""
 
 EXAMPLES = """\
 examples:
@@ -77,11 +79,18 @@ class Refused(ShiftbossError):
     """The command cannot do what was asked; the text says why."""
 
 
+class WrongUsage(ShiftbossError):
+    """The words of the command cannot be meant so; the text says what to give instead."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     given = _parser().parse_args(argv)
     try:
         code: int = given.command(given)
+    except WrongUsage as problem:
+        print(f"shiftboss: {problem}", file=sys.stderr)
+        return 2
     except (ShiftbossError, ConfigError, ImproperlyConfigured) as problem:
         print(f"shiftboss: {problem}", file=sys.stderr)
         return 1
@@ -119,6 +128,12 @@ def status(given: argparse.Namespace) -> int:
     from shiftboss.queue.store.statement import run as answer
     from shiftboss.supervisor_conf import readiness
 
+    if not _anything_to_ask(given):
+        home = installation.home_folder()
+        raise Refused(
+            f"there is no installation in {home}: run `shiftboss up` here, go to the folder where it runs, name "
+            "its home with SHIFTBOSS_HOME, or name your project with --settings and --pythonpath"
+        )
     _set_up(given)
     readiness.check_server()
     answer(check_schema())
@@ -133,13 +148,20 @@ def run(given: argparse.Namespace) -> int:
     """Run one task in this process and print its result."""
     args = _json("--args", given.args, list)
     kwargs = _json("--kwargs", given.kwargs, dict)
+    module, _, function = given.task.rpartition(".")
+    if not all([*module.split("."), function]):
+        raise WrongUsage(f"{given.task!r}: give the dotted path of the task, as in shop.tasks.send_receipt")
     _set_up(given)
     from shiftboss.queue import payload, registry
     from shiftboss.queue.runtime.context import Context
 
     limit = conf.get().max_args_bytes
     # There and back, so that the task sees just what a worker would give it.
-    args, kwargs = payload.decode_arguments(payload.encode_arguments(args, kwargs, max_bytes=limit))
+    try:
+        text = payload.encode_arguments(args, kwargs, max_bytes=limit)
+    except NotStorable as problem:
+        raise WrongUsage(str(problem)) from None
+    args, kwargs = payload.decode_arguments(text)
     task: Any = registry.resolve(given.task)
     context = [Context(job_id=0, fence=0, attempt=1)] if task.takes_context else []
     try:
@@ -147,8 +169,8 @@ def run(given: argparse.Namespace) -> int:
     except (Exception, SystemExit) as error:
         traceback.print_exception(error)
         raise Refused(f"{given.task} failed: {type(error).__name__}: {error}") from error
-    text = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
-    print("null" if text is None else text)
+    answer = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
+    print("null" if answer is None else answer)
     return 0
 
 
@@ -248,16 +270,27 @@ def _set_up(given: argparse.Namespace) -> None:
     noted = installation.load(home)
     path = _path(given)
     if noted:
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", noted.settings)
-        os.environ.setdefault("SHIFTBOSS_SECRET_KEY", installation.secret_key(home))
+        _default("DJANGO_SETTINGS_MODULE", noted.settings)
+        _default("SHIFTBOSS_SECRET_KEY", installation.secret_key(home))
         if noted.database_url:
-            os.environ.setdefault("DATABASE_URL", noted.database_url)
+            _default("DATABASE_URL", noted.database_url)
         path += noted.path
     if given.settings:
         os.environ["DJANGO_SETTINGS_MODULE"] = given.settings
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", BUNDLED)
+    _default("DJANGO_SETTINGS_MODULE", BUNDLED)
     sys.path[:0] = [entry for entry in path if entry not in sys.path]
     _django()
+
+
+def _anything_to_ask(given: argparse.Namespace) -> bool:
+    """Whether anything names a database: settings, an address, or the note of an installation."""
+    named = given.settings or os.environ.get("DJANGO_SETTINGS_MODULE") or os.environ.get("DATABASE_URL")
+    return bool(named) or installation.load(installation.home_folder()) is not None
+
+
+def _default(name: str, text: str) -> None:
+    """Set a variable of the environment where it is not set, or empty."""
+    os.environ[name] = os.environ.get(name) or text
 
 
 def _activate(wanted: Installation) -> None:
@@ -325,14 +358,14 @@ def _is_free(port: int) -> bool:
 
 
 def _json(option: str, text: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """The value of an option in JSON. Raises Refused for anything that is not JSON or not of this kind."""
+    """The value of an option in JSON. Raises WrongUsage for anything that is not JSON or not of this kind."""
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise Refused(f"{option} is not JSON: {error}") from None
+        raise WrongUsage(f"{option} is not JSON: {error}") from None
     if not isinstance(value, kind):
         wanted = "list, such as '[1, \"a\"]'" if kind is list else "object, such as '{\"a\": 1}'"
-        raise Refused(f"{option} must be a JSON {wanted}")
+        raise WrongUsage(f"{option} must be a JSON {wanted}")
     return value
 
 
@@ -376,16 +409,22 @@ def _as_text(report: dict[str, Any]) -> str:
     if not report["queues"]:
         lines.append("  none yet")
     lines.append("Workers")
-    for worker in report["workers"]:
-        health = "ok" if worker["alive"] else "LOST" if worker["state"] != "stopped" else "stopped"
-        lines.append(
-            f"  {worker['pool']}  {worker['host']}:{worker['pid']}  {worker['state']}  {health}  "
-            f"{worker['in_use']} of {worker['slots']} busy  heartbeat {worker['heartbeat_age_seconds']:.1f} s ago "
-            f"(lease {worker['lease_seconds']:g} s)"
-        )
-    if not report["workers"]:
-        lines.append("  none")
-    return "\n".join(lines)
+    shown = [_worker_as_text(worker) for worker in report["workers"] if not _is_long_stopped(worker)]
+    return "\n".join([*lines, *(shown or ["  none"])])
+
+
+def _worker_as_text(worker: dict[str, Any]) -> str:
+    state = worker["state"] if worker["alive"] or worker["state"] == "stopped" else "lost"
+    return (
+        f"  {worker['pool']}  {worker['host']}:{worker['pid']}  {state}  "
+        f"{worker['in_use']} of {worker['slots']} busy  heartbeat {worker['heartbeat_age_seconds']:.1f} s ago "
+        f"(lease {worker['lease_seconds']:g} s)"
+    )
+
+
+def _is_long_stopped(worker: dict[str, Any]) -> bool:
+    age: float = worker["heartbeat_age_seconds"]
+    return worker["state"] == "stopped" and age > STOPPED_SHOWN_SECONDS
 
 
 if __name__ == "__main__":

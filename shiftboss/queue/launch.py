@@ -8,15 +8,17 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from django.conf import ENVIRONMENT_VARIABLE
-from django.db import connections
+from django.db import Error, NotSupportedError, connections
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shiftboss import conf
-from shiftboss.queue.errors import UnsupportedDatabase
+from shiftboss.queue.errors import StoreUnavailable, UnsupportedDatabase
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import run
@@ -39,10 +41,56 @@ def database_dsn() -> str:
 
 
 def refuse_unready_database() -> None:
-    """Raise SchemaTooOld, UnsupportedDatabase, or Django's OperationalError where the database cannot serve."""
+    """Raise SchemaTooOld, UnsupportedDatabase or StoreUnavailable where the database cannot serve."""
     database_dsn()
+    reach_database()
     run(check_schema())
     connections.close_all()
+
+
+def reach_database() -> None:
+    """Connect to the record's PostgreSQL. Raises UnsupportedDatabase, or StoreUnavailable naming place and fix."""
+    connection = connections[conf.get().database]
+    try:
+        connection.ensure_connection()
+    except NotSupportedError as error:
+        raise UnsupportedDatabase(f"the database is too old: {error}") from None
+    except Error as error:
+        given = connection.settings_dict
+        reason = _sentence(str(error))
+        raise StoreUnavailable(
+            f"the database {_place(given)} cannot be reached: {reason} {_fix(connection.alias, given)}"
+        ) from None
+
+
+def _place(given: Mapping[str, Any]) -> str:
+    where = given["HOST"] or "the default socket"
+    return f"{given['NAME']!r} at {where}" + (f":{given['PORT']}" if given["PORT"] else "")
+
+
+def _sentence(text: str) -> str:
+    line = " ".join(text.split())[:500]
+    return line if line.endswith((".", "?", "!")) else f"{line}."
+
+
+def _fix(alias: str, given: Mapping[str, Any]) -> str:
+    """What to do about a database that does not answer, in the words of whoever named it."""
+    if _is_of_the_url(given):
+        # The embedded server is always on a socket.
+        embedded = " (`shiftboss up` starts the embedded one)" if str(given["HOST"]).startswith("/") else ""
+        return f"Start it{embedded}, or correct DATABASE_URL"
+    if _settings_module().startswith("shiftboss."):
+        return "Start it, or set DATABASE_URL"
+    return f"Start it, or correct DATABASES[{alias!r}] in {_settings_module()}"
+
+
+def _is_of_the_url(given: Mapping[str, Any]) -> bool:
+    """Whether the settings follow DATABASE_URL; a project's own may have nothing to do with it."""
+    try:
+        url = conninfo_to_dict(os.environ.get("DATABASE_URL") or "")
+    except ProgrammingError:
+        return False
+    return bool(url) and [str(url.get("host", "")), url.get("dbname")] == [str(given["HOST"]), given["NAME"]]
 
 
 def keeper_config(pool_name: str) -> KeeperConfig:

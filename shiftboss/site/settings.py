@@ -39,7 +39,7 @@ def database(url: str) -> dict[str, object]:
     }
 
 
-DATABASES = {"default": database(os.environ.get("DATABASE_URL", "postgresql:///shiftboss"))}
+DATABASES = {"default": database(os.environ.get("DATABASE_URL") or "postgresql:///shiftboss")}
 if pool_size := int(os.environ.get("SHIFTBOSS_WEB_POOL", "0")):
     DATABASES["default"]["OPTIONS"] |= {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 5}}  # type: ignore[operator]
 

@@ -3,12 +3,12 @@
 Each check raises an error of `queue.errors` whose text names the fix.
 """
 
-import django.db
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from shiftboss import conf
-from shiftboss.queue.errors import SchemaTooOld, StoreUnavailable, UnsupportedDatabase
+from shiftboss.queue.errors import SchemaTooOld, UnsupportedDatabase
+from shiftboss.queue.launch import reach_database
 from shiftboss.queue.store.schema import OLDEST_SERVER
 
 OLDEST = OLDEST_SERVER // 10000
@@ -23,15 +23,7 @@ def check_server() -> None:
             f"the database {connection.alias!r} of the settings is {connection.vendor}: Shiftboss needs "
             f"PostgreSQL {OLDEST} or newer; set DATABASE_URL or SHIFTBOSS['DATABASE']"
         )
-    try:
-        connection.ensure_connection()
-    except django.db.NotSupportedError as error:
-        raise UnsupportedDatabase(f"the database is too old: {error}") from None
-    except (django.db.Error, django.db.InterfaceError) as error:
-        raise StoreUnavailable(
-            f"the database {_name(connection.settings_dict)} cannot be reached: {_one_line(error)}. "
-            "Start it (`shiftboss up` starts the embedded one), or correct DATABASE_URL"
-        ) from None
+    reach_database()
     if (found := connection.pg_version // 10000) < OLDEST:  # type: ignore[attr-defined]
         raise UnsupportedDatabase(f"the database is PostgreSQL {found}: Shiftboss needs {OLDEST} or newer")
 
@@ -51,11 +43,3 @@ def check() -> None:
     check_server()
     check_migrations()
 
-
-def _name(settings: dict[str, object]) -> str:
-    where = settings["HOST"] or "the default socket"
-    return f"{settings['NAME']!r} at {where}" + (f":{settings['PORT']}" if settings["PORT"] else "")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:500]

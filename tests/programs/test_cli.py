@@ -1,6 +1,8 @@
 """`shiftboss run` and `shiftboss status` without anything running, and what they say to bad input."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,11 @@ import pytest
 from shiftboss.cli import main
 from shiftboss.queue.errors import UnsupportedDatabase
 from shiftboss.supervisor_conf import readiness
-from tests.programs.tree import shiftboss
+from tests.programs.tree import environment, shiftboss
+from tests.store.making import a_worker, execute, says
 
 JOBS = "tests.programs.jobs"
+OWN = "tests.programs.own_settings"
 NOWHERE = "postgresql://nobody@127.0.0.1:9/nothing"
 
 
@@ -42,16 +46,31 @@ def test_a_task_runs_with_no_server_and_no_database(home: Path, words: list[str]
         ([f"{JOBS}.broken"], "failed: ValueError: broken on purpose"),
         ([f"{JOBS}.add"], "failed: TypeError"),
         ([f"{JOBS}.unstorable"], "cannot be stored as JSON"),
-        ([f"{JOBS}.add", "--args", "{}"], "--args must be a JSON list"),
-        ([f"{JOBS}.add", "--args", "["], "--args is not JSON"),
-        ([f"{JOBS}.add", "--args", "[NaN]"], "JSON cannot hold"),
-        ([f"{JOBS}.add", "--kwargs", "[]"], "--kwargs must be a JSON object"),
         ([f"{JOBS}.add", "--settings", "no.such.settings"], "--pythonpath"),
     ],
 )
 def test_what_cannot_run_is_named_with_exit_code_1(home: Path, words: list[str], complaint: str) -> None:
     ran = shiftboss(home, "run", *words, DATABASE_URL=NOWHERE)
     assert ran.returncode == 1
+    assert complaint in ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.requirement("L32")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([f"{JOBS}.add", "--args", "{}"], "--args must be a JSON list"),
+        ([f"{JOBS}.add", "--args", "["], "--args is not JSON"),
+        ([f"{JOBS}.add", "--args", "[NaN]"], "JSON cannot hold"),
+        ([f"{JOBS}.add", "--kwargs", "[]"], "--kwargs must be a JSON object"),
+        (["send_receipt"], "'send_receipt': give the dotted path of the task, as in shop.tasks.send_receipt"),
+        ([".send_receipt"], "give the dotted path of the task"),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_exit_code_2(home: Path, words: list[str], complaint: str) -> None:
+    ran = shiftboss(home, "run", *words, DATABASE_URL=NOWHERE)
+    assert ran.returncode == 2
     assert complaint in ran.stderr
     assert ran.stdout == ""
 
@@ -79,7 +98,60 @@ def test_an_unreachable_database_is_named_without_its_password(home: Path, comma
     refused = shiftboss(home, command, DATABASE_URL="postgresql://me:secret@127.0.0.1:9/jobs")
     assert refused.returncode == 1
     assert "the database 'jobs' at 127.0.0.1:9 cannot be reached" in refused.stderr
+    assert "? Start it, or correct DATABASE_URL\n" in refused.stderr
     assert "secret" not in refused.stderr + refused.stdout
+
+
+def test_an_unreachable_database_of_the_project_is_named_by_its_alias(home: Path) -> None:
+    refused = shiftboss(home, "status", "--settings", OWN)
+    assert refused.returncode == 1
+    assert "the database 'shop' at 127.0.0.1:9 cannot be reached" in refused.stderr
+    assert f"? Start it, or correct DATABASES['default'] in {OWN}\n" in refused.stderr
+    assert "DATABASE_URL" not in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["shiftboss_worker", "shiftboss_maintainer"])
+def test_worker_and_maintainer_name_an_unreachable_database_too(home: Path, command: str) -> None:
+    asked = [sys.executable, "-P", "-m", "django", command]
+    refused = subprocess.run(
+        asked, env=environment(home, DJANGO_SETTINGS_MODULE=OWN), capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 1
+    assert "the database 'shop' at 127.0.0.1:9 cannot be reached" in refused.stderr
+    assert f"correct DATABASES['default'] in {OWN}" in refused.stderr
+
+
+def test_status_where_nothing_was_ever_started_says_so(home: Path) -> None:
+    for more in ({}, {"DJANGO_SETTINGS_MODULE": "", "DATABASE_URL": ""}):
+        refused = shiftboss(home, "status", **more)
+        assert refused.returncode == 1
+        assert f"no installation in {home}" in refused.stderr
+        for way_out in ("shiftboss up", "--settings", "--pythonpath", "SHIFTBOSS_HOME"):
+            assert way_out in refused.stderr
+
+
+def test_an_empty_name_of_settings_counts_as_none(home: Path) -> None:
+    ran = shiftboss(home, "run", f"{JOBS}.attempt", DJANGO_SETTINGS_MODULE="", DATABASE_URL="")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.requirement("L7", "L28")
+@pytest.mark.django_db
+def test_status_in_words_calls_a_silent_worker_lost_and_leaves_out_those_long_stopped(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHIFTBOSS_HOME", str(home))
+    silent, stopped, long_stopped = a_worker(), a_worker(), a_worker()
+    for worker in (stopped, long_stopped):
+        says(worker, state="stopped")
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '40 seconds' where id = %s", silent)
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '11 minutes' where id = %s", long_stopped)
+    assert main(["status"]) == 0
+    workers = capsys.readouterr().out.partition("Workers\n")[2].splitlines()
+    assert [line.split()[2] for line in workers] == ["lost", "stopped"]
+    assert "running" not in "".join(workers)
+    assert main(["status", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["workers"]) == 3
 
 
 @pytest.mark.parametrize("command", ["status", "up"])
