@@ -42,4 +42,3 @@ def check() -> None:
     """Raise unless the database can be worked with now."""
     check_server()
     check_migrations()
-

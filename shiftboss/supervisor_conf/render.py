@@ -144,6 +144,12 @@ def python(*words: str) -> list[str]:
     return [sys.executable, "-P", "-m", *words]
 
 
+def web_server(bind: str) -> list[str]:
+    """The console's server at `HOST:PORT`."""
+    settings = "python:shiftboss.supervisor_conf.gunicorn_conf"
+    return python("gunicorn", "-c", settings, "--bind", bind, "shiftboss.supervisor_conf.web:application()")
+
+
 def gated(command: list[str], *, dies_by: str = "TERM") -> list[str]:
     """The command behind the gate, ended by the signal when supervisord dies."""
     return [*places.dies_with_parent(dies_by), *python("shiftboss.supervisor_conf.gate", "--"), *command]
@@ -170,11 +176,9 @@ def _maintainer() -> Program:
 
 
 def _web(installation: Installation) -> Program:
-    bind = f"{installation.host}:{installation.port}"
-    server = python("gunicorn", "-c", "python:shiftboss.supervisor_conf.gunicorn_conf", "--bind", bind)
     return Program(
         name="web",
-        command=gated([*server, _wsgi()]),
+        command=gated(web_server(f"{installation.host}:{installation.port}")),
         priority=20,
         stop_seconds=15,
         environment={"SHIFTBOSS_WEB_POOL": str(WEB_THREADS)},
@@ -203,12 +207,3 @@ def _once(name: str, command: list[str]) -> Program:
         start_seconds=0,
         restart=False,
     )
-
-
-def _wsgi() -> str:
-    """`module:application` of the settings."""
-    from django.conf import settings
-
-    named = getattr(settings, "WSGI_APPLICATION", None) or "shiftboss.site.wsgi.application"
-    module, _, application = named.rpartition(".")
-    return f"{module}:{application}"
