@@ -105,13 +105,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def up(given: argparse.Namespace) -> int:
     """Prepare the installation and keep its programs running in the foreground."""
-    from shiftboss.supervisor_conf import foreground, places, prepare, render
+    from shiftboss.supervisor_conf import foreground, places, prepare, render, web
 
     home = installation.home_folder()
     places.make_home(home)
     with foreground.alone(home):
         places.private_folder(home / "log")
         wanted = _installation(given, home, _port(given))
+        wanted = replace(wanted, console=web.console_path())
         password = prepare.prepare(wanted, say=_say)
         wanted.save()
         programs = render.programs(conf.get(), wanted, first_command=given.first)
@@ -224,9 +225,12 @@ def _say(text: str) -> None:
 
 
 def _greet(wanted: Installation, password: str | None) -> None:
+    from django.conf import settings
+
     from shiftboss.supervisor_conf.prepare import OPERATOR, PASSWORD_FILE
 
-    _say(f"Console:  {wanted.address}")
+    where = f'not mounted: add path("shiftboss/", include("shiftboss.urls")) to {settings.ROOT_URLCONF}'
+    _say(f"Console:  {wanted.address if wanted.console else where}")
     kept = wanted.home / PASSWORD_FILE
     if password:
         _say(f"Login:    {OPERATOR}   password: {password}   (shown once; kept in {kept})")

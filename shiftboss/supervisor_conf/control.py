@@ -47,4 +47,6 @@ def is_running(socket: Path) -> bool:
         call(socket, "getState")
     except SupervisorUnreachable:
         return False
+    except SupervisorRefused:
+        pass  # while it stops its programs it refuses every call
     return True

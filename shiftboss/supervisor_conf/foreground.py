@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.supervisor_conf import control, installation, places, render
@@ -18,8 +18,11 @@ from shiftboss.supervisor_conf.installation import Installation
 
 Say = Callable[[str], None]
 
+CONFIGURATION = "supervisord.conf"
 POLL_SECONDS = 0.1
+LONG_POLL_SECONDS = 0.5
 FATAL = {"FATAL", "BACKOFF"}
+ENDED = {"EXITED", "FATAL"}
 
 
 class AlreadyRunning(ShiftbossError):
@@ -40,13 +43,18 @@ def alone(home: Path) -> Iterator[None]:
                 "or set SHIFTBOSS_HOME to another folder"
             ) from None
         if control.is_running(render.socket_path(home)):
-            raise AlreadyRunning(f"the programs of {home} are still stopping: try again in a few seconds")
+            longest = render.drain_seconds(home / CONFIGURATION)
+            drain = "DRAIN_SECONDS" if longest is None else f"{longest} seconds (DRAIN_SECONDS)"
+            raise AlreadyRunning(
+                f"the programs of {home} are still stopping; workers may take {drain} to finish what they run: "
+                "try again then"
+            )
         yield
 
 
 def run(given: Installation, configuration: str, *, say: Say) -> int:
     """Start supervisord and stay until it ends. 0 where we were asked to stop, else 1."""
-    file = given.home / "supervisord.conf"
+    file = given.home / CONFIGURATION
     installation.write_private(file, configuration)
     stopping: list[int] = []
     supervisord = _start(file, given)
@@ -59,6 +67,7 @@ def run(given: Installation, configuration: str, *, say: Say) -> int:
 
     with _signals(stop), _terminal():
         _tell_when_ready(supervisord, given, stopping, say)
+        _tell_of_first_command(supervisord, given, stopping, say)
         code = supervisord.wait()
     if stopping:
         say("Stopped.")
@@ -84,23 +93,47 @@ def _tell_when_ready(
     told: set[str] = set()
     while not stopping and supervisord.poll() is None:
         if _answers(given.host, given.port):
-            say(f"Ready. The console is at {given.address} — Ctrl-C stops everything.")
+            what = "The console" if given.console else "The site, without a console,"
+            say(f"Ready. {what} is at {given.address} — Ctrl-C stops everything.")
             return
         for name in _failing(given.home) - told:
             told.add(name)
             say(f"{name} does not start: see {given.logs / f'{name}.log'}")
-        try:
-            supervisord.wait(timeout=POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
+        _pause(supervisord, POLL_SECONDS)
+
+
+def _tell_of_first_command(
+    supervisord: "subprocess.Popen[bytes]", given: Installation, stopping: list[int], say: Say
+) -> None:
+    """Stay until the first command has ended, where there is one, and say so if it failed."""
+    while not stopping and supervisord.poll() is None:
+        first = next((one for one in _programs(given.home) if one["name"] == render.FIRST_COMMAND), None)
+        if first is None or first["statename"] in ENDED:
+            if first and (code := first["exitstatus"]):
+                # supervisord does not know which signal it was.
+                how = "a signal" if code < 0 else f"exit code {code}"
+                say(f"{first['name']} ended with {how}: see {given.logs / first['name']}.log")
+            return
+        _pause(supervisord, LONG_POLL_SECONDS)
+
+
+def _pause(supervisord: "subprocess.Popen[bytes]", seconds: float) -> None:
+    """Wait for the end of supervisord, but no longer than this."""
+    with suppress(subprocess.TimeoutExpired):
+        supervisord.wait(timeout=seconds)
 
 
 def _failing(home: Path) -> set[str]:
+    return {str(program["name"]) for program in _programs(home) if program["statename"] in FATAL}
+
+
+def _programs(home: Path) -> list[dict[str, Any]]:
+    """What supervisord says of its programs; nothing while it does not answer."""
     try:
-        listed = control.call(render.socket_path(home), "getAllProcessInfo")
+        listed: list[dict[str, Any]] = control.call(render.socket_path(home), "getAllProcessInfo")
     except (control.SupervisorUnreachable, control.SupervisorRefused):
-        return set()
-    return {str(program["name"]) for program in listed if program["statename"] in FATAL}
+        return []
+    return listed
 
 
 def _answers(host: str, port: int) -> bool:

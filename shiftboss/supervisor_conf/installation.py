@@ -23,7 +23,9 @@ class InstallationError(ShiftbossError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """`database_url` is None where the settings name a database of their own."""
+    """`database_url` is None where the settings name a database of their own, `console` (a path) where their
+    URLs do not include the console.
+    """
 
     home: Path
     settings: str
@@ -32,11 +34,12 @@ class Installation:
     embedded: bool
     host: str
     port: int
+    console: str | None = "/"
 
     @property
     def address(self) -> str:
-        """The console's address."""
-        return f"http://{self.host}:{self.port}/"
+        """The console's address; that of the site where it has none."""
+        return f"http://{self.host}:{self.port}{self.console or '/'}"
 
     @property
     def logs(self) -> Path:

@@ -8,6 +8,9 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from configparser import Error as ConfigParserError
+from configparser import RawConfigParser
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +21,9 @@ from shiftboss.supervisor_conf.installation import Installation
 
 WEB_THREADS = 8
 """Threads of the console's server, and the connections that they share."""
+
+FIRST_COMMAND = "first-command"
+"""The name of the program that runs once."""
 
 KILL_MARGIN_SECONDS = 45
 """What a worker gets beyond its drain time: to end its executors, tell the record, and close (it is slow where the
@@ -57,7 +63,7 @@ def programs(config: Config, installation: Installation, *, first_command: str =
             )
         found += [_worker(pool.name, n, config, installation) for n in range(1, pool.workers + 1)]
     if first_command:
-        found.append(_once("first-command", shlex.split(first_command)))
+        found.append(_once(FIRST_COMMAND, shlex.split(first_command)))
     return found
 
 
@@ -93,6 +99,16 @@ def render(installation: Installation, found: list[Program]) -> str:
         f"[{name}]\n" + "".join(f"{key} = {text}\n" for key, text in options.items())
         for name, options in sections.items()
     )
+
+
+def drain_seconds(file: Path) -> int | None:
+    """How long the workers of a configuration may drain at most; None where the file tells of none."""
+    written = RawConfigParser(strict=False)
+    with suppress(ConfigParserError):
+        written.read(file, encoding="utf-8")
+    workers = [name for name in written.sections() if name.startswith("program:worker-")]
+    waits = [written.getint(name, "stopwaitsecs") - KILL_MARGIN_SECONDS for name in workers]
+    return max(waits, default=None)
 
 
 def value(given: object) -> str:

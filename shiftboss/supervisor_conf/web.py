@@ -12,11 +12,30 @@ from urllib.parse import urlsplit
 
 from django.conf import UserSettingsHolder, settings
 from django.core.wsgi import get_wsgi_application
+from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 from whitenoise import WhiteNoise
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from shiftboss.queue.errors import ShiftbossError
+
 Application = Callable[..., Any]
+
+
+class UrlsBroken(ShiftbossError):
+    """The project's URLs cannot be loaded; the text names the module and its error."""
+
+
+def console_path() -> str | None:
+    """Where the project's URLs have the console; None where they do not include it. Raises UrlsBroken."""
+    try:
+        return reverse("shiftboss:overview")
+    except NoReverseMatch:
+        return None
+    except Exception as error:
+        # Loading them imports the project's views, which can fail in any way.
+        named = f"the project's URLs in {settings.ROOT_URLCONF} cannot be loaded"
+        raise UrlsBroken(f"{named}: {type(error).__name__}: {error}") from error
 
 
 def application() -> Application:

@@ -13,12 +13,15 @@ import sys
 import termios
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from shiftboss.supervisor_conf import control, places, render
+from shiftboss.supervisor_conf.render import Program
+from tests.programs.test_render import installation
 from tests.programs.tree import (
     START_SECONDS,
     STOP_SECONDS,
@@ -107,6 +110,47 @@ def test_up_does_not_start_beside_programs_that_are_still_stopping(running: Tree
     assert "still stopping" in refused.stderr
 
 
+def test_up_says_how_long_the_programs_of_a_killed_one_may_go_on_stopping(home: Path) -> None:
+    given = installation(home)
+    slow = Program(
+        name="worker-default-1",
+        command=["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
+        priority=30,
+        stop_seconds=17 + render.KILL_MARGIN_SECONDS,
+    )
+    (home / "supervisord.conf").write_text(render.render(given, [slow]))
+    at = render.socket_path(home)
+    words = render.python("supervisor.supervisord", "-c", str(home / "supervisord.conf"))
+    supervisord = subprocess.Popen(words, cwd=home)
+    try:
+        worker = wait_for(lambda: _running_pid(at), seconds=START_SECONDS)
+        supervisord.terminate()
+        wait_for(lambda: _refuses(at), seconds=START_SECONDS)
+        refused = shiftboss(home, "up")
+        os.killpg(worker, signal.SIGKILL)
+        supervisord.wait(timeout=STOP_SECONDS)
+    finally:
+        supervisord.kill()
+    assert refused.returncode == 1
+    assert f"the programs of {home} are still stopping" in refused.stderr
+    assert "17 seconds (DRAIN_SECONDS)" in refused.stderr
+
+
+def _running_pid(at: Path) -> int:
+    with suppress(control.SupervisorUnreachable):
+        [program] = control.call(at, "getAllProcessInfo")
+        return int(program["pid"]) if program["statename"] == "RUNNING" else 0
+    return 0
+
+
+def _refuses(at: Path) -> bool:
+    try:
+        control.call(at, "getAllProcessInfo")
+    except control.SupervisorRefused:
+        return True
+    return False
+
+
 def test_a_port_that_was_asked_for_and_is_taken_is_refused(home: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -161,13 +205,19 @@ def test_supervisord_is_asked_only_what_the_list_allows(running: Tree) -> None:
 
 @pytest.mark.requirement("C2", "C6")
 def test_no_way_of_ending_it_leaves_a_process_and_each_start_goes_on_with_the_data(start: Start) -> None:
-    interrupted = start().ready()
+    # Each start is also one of another kind, so that its words are seen without a start of their own.
+    interrupted = start("--first", "no_such_command").ready()
+    assert f"Console:  http://127.0.0.1:{interrupted.port}/\n" in interrupted.text()
+    wait_for(lambda: "first-command ended with exit code 1: see " in interrupted.text(), seconds=START_SECONDS)
     data = interrupted.ask("select system_identifier from pg_control_system()")
     assert interrupted.interrupt() == 0, interrupted.text()
     assert interrupted.left() == []
     assert interrupted.text().rstrip().endswith("Stopped.")
 
-    beheaded = start().ready()
+    beheaded = start("--settings", "tests.programs.unmounted_settings").ready()
+    assert 'Console:  not mounted: add path("shiftboss/", include("shiftboss.urls"))' in beheaded.text()
+    assert "to tests.programs.unmounted_settings" in beheaded.text()
+    assert "The console is at" not in beheaded.text()
     assert beheaded.ask("select system_identifier from pg_control_system()") == data
     assert beheaded.ask("select count(*) from auth_user") == 1
     assert "admin-password" in beheaded.text()
@@ -176,7 +226,9 @@ def test_no_way_of_ending_it_leaves_a_process_and_each_start_goes_on_with_the_da
     assert "ended by itself (signal SIGKILL)" in beheaded.text()
     wait_for(lambda: beheaded.left() == [], seconds=10)
 
-    killed = start().ready()
+    killed = start("--settings", "tests.programs.mounted_settings").ready()
+    assert f"Console:  http://127.0.0.1:{killed.port}/ops/queue/\n" in killed.text()
+    assert f"The console is at http://127.0.0.1:{killed.port}/ops/queue/ " in killed.text()
     assert killed.ask("select system_identifier from pg_control_system()") == data
     killed.up.kill()
     killed.up.wait()

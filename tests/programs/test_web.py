@@ -74,6 +74,25 @@ def test_pages_are_the_projects_and_files_those_of_its_apps(settings: Any, debug
     assert b'type="password"' in page
 
 
+@pytest.mark.parametrize(
+    ("urls", "path"),
+    [
+        ("shiftboss.site.urls", "/"),
+        ("tests.console.prefixed_urls", "/ops/queue/"),
+        ("tests.programs.unmounted_settings", None),
+    ],
+)
+def test_the_console_is_where_the_project_mounts_it(settings: Any, urls: str, path: str | None) -> None:
+    settings.ROOT_URLCONF = urls
+    assert web.console_path() == path
+
+
+def test_addresses_that_cannot_be_loaded_are_named_with_their_error(settings: Any) -> None:
+    settings.ROOT_URLCONF = "no.such.urls"
+    with pytest.raises(web.UrlsBroken, match=r"no\.such\.urls.*No module named"):
+        web.console_path()
+
+
 def test_what_was_collected_is_served_too(settings: Any, tmp_path: Path) -> None:
     without_whitenoise(settings)
     settings.STATIC_ROOT = tmp_path
