@@ -61,6 +61,7 @@ def test_the_console_of_a_project_of_ones_own_has_its_styles(tmp_path: Path) -> 
         server.wait(timeout=20)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("debug", [False, True])
 def test_pages_are_the_projects_and_files_those_of_its_apps(settings: Any, debug: bool) -> None:
     without_whitenoise(settings)
