@@ -133,3 +133,14 @@ def test_a_queue_that_was_claimed_from_goes_behind_the_others_however_much_it_ho
         marks.start(first, 0.0)
         served.append(first)
     assert served == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_notification_that_comes_while_a_claim_is_under_way_is_not_forgotten() -> None:
+    marks = a_queue()
+    assert marks.start("default", 0.0) is None
+    marks.wake("default", 0)
+    marks.claimed("default", None, [], limit=5, began=0.0, now=0.1)
+    assert marks.open_queues(0.1) == ["default"]
+    assert marks.start("default", 0.1) is None
+    marks.claimed("default", None, [], limit=5, began=0.1, now=0.2)
+    assert marks.open_queues(0.2) == []

@@ -74,7 +74,8 @@ class Program:
 
     def children(self, words: str) -> list[psutil.Process]:
         """Living children whose command line holds the words."""
-        return [p for p in psutil.Process(self.pid).children() if words in " ".join(p.cmdline())]
+        alive = [p for p in psutil.Process(self.pid).children() if p.status() != psutil.STATUS_ZOMBIE]
+        return [p for p in alive if words in _command_line(p)]
 
     def executors(self) -> list[psutil.Process]:
         """A worker's executors."""
@@ -95,6 +96,13 @@ class Program:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
         self.process.wait(30)
+
+
+def _command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return ""
 
 
 class House:

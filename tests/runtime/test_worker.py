@@ -140,7 +140,8 @@ def test_a_deferred_job_runs_when_it_is_due_and_a_higher_priority_goes_first(hou
 
     from django.utils import timezone
 
-    later = tasks.note.using(run_after=timezone.now() + timedelta(seconds=1)).enqueue("later")
+    soon = timezone.now() + timedelta(seconds=1)
+    later = tasks.note.using(run_after=soon, priority=-100).enqueue("later")
     assert job(later.id).state is State.SCHEDULED
     for priority in (-5, 7, 0):
         tasks.note.using(priority=priority).enqueue(priority)

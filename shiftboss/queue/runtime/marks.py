@@ -22,6 +22,7 @@ class _Place:
     mark: Mark | None = None
     sweep_at: float = 0.0
     quiet_until: float = 0.0
+    woken: bool = False  # since the last claim began
 
 
 class Marks:
@@ -38,6 +39,7 @@ class Marks:
     def start(self, queue: str, now: float) -> Mark | None:
         """The mark to claim past, or None for a sweep from the bottom. It is the other queues' turn then."""
         place = self._places[queue] = self._places.pop(queue)
+        place.woken = False
         return place.mark if now < place.sweep_at else None
 
     def claimed(
@@ -50,12 +52,16 @@ class Marks:
             place.sweep_at = now + min(SWEEP_SECONDS, pause)
         if jobs:
             place.mark = Mark(jobs[-1].priority, jobs[-1].due_at, jobs[-1].id)
-        if len(jobs) < limit:
+        if place.woken:
+            # What the notification meant may have been committed after the claim had looked.
+            place.sweep_at = place.quiet_until = 0.0
+        elif len(jobs) < limit:
             place.quiet_until = now + self._poll_seconds if after is None else place.sweep_at
 
     def wake(self, queue: str, priority: int) -> None:
         """A notification: something of this priority became available."""
         if (place := self._places.get(queue)) is not None:
+            place.woken = True
             place.quiet_until = 0.0
             if place.mark is not None and place.mark.priority != priority:
                 place.sweep_at = 0.0
@@ -63,6 +69,7 @@ class Marks:
     def reopen(self) -> None:
         """Claim from every queue again at once, from wherever its mark stands."""
         for place in self._places.values():
+            place.woken = True
             place.quiet_until = 0.0
 
     def next_try(self) -> float:
