@@ -129,7 +129,7 @@ def test_a_notification_that_nobody_understands_does_not_end_listening(house: Ho
 def test_heartbeats_go_on_while_the_loss_of_a_dead_executor_cannot_be_written(house: House) -> None:
     worker = house.worker(processes=2, threads=1)
     house.maintainer()
-    jobs = [tasks.nap.enqueue(number, seconds=6).id for number in range(2)]
+    jobs = [tasks.nap.enqueue(number, seconds=4).id for number in range(2)]
     house.wait_for_lines("began", 2)
     victim = worker.executors()[0].pid
     names = {line.pid: line.name for line in house.lines()}
@@ -146,7 +146,7 @@ def test_heartbeats_go_on_while_the_loss_of_a_dead_executor_cannot_be_written(ho
 def test_a_worker_whose_row_is_deleted_keeps_its_leases(house: House) -> None:
     house.worker()
     house.maintainer()
-    long = tasks.nap.enqueue("long", seconds=5).id
+    long = tasks.nap.enqueue("long", seconds=3.5).id
     house.wait_for_lines("began", 1)
     before = job(long).worker_id
     with connection.cursor() as cursor:

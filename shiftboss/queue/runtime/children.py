@@ -182,4 +182,4 @@ class Children:
         if self.hopeless:
             self._give_up()
         elif not self._stopping:
-            self._start_executor(place, after_seconds=0.25 * (2**self._start_failures - 1))
+            self._start_executor(place, after_seconds=0.1 * (2**self._start_failures - 1))
