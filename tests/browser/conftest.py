@@ -1,6 +1,7 @@
 """A real browser, and an operator who has logged in with it."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -8,6 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
+
+from tests.waiting import wait_for
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
@@ -70,4 +73,11 @@ def opened(chromium: Browser, live_server: LiveServer, operator: User) -> Iterat
     yield open_page
     for context in contexts:
         context.close()
+    # A page that refreshes itself may have asked for one more fragment; the flush after the test takes the locks
+    # of all tables in an order of its own, and would deadlock with a read that is still under way.
+    wait_for(lambda: not _requests_under_way(), seconds=10)
     assert complaints == []
+
+
+def _requests_under_way() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
