@@ -42,11 +42,15 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The answer to a heartbeat, by lease. Busy ones are to be asked again within a second or so."""
+    """The answer to a heartbeat, by lease. Busy ones are to be asked again within a second or so.
+
+    `cancelled` are those of the renewed whose end somebody has asked for, with the cause.
+    """
 
     renewed: frozenset[Lease]
     busy: frozenset[Lease]
     lost: frozenset[Lease]
+    cancelled: dict[Lease, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

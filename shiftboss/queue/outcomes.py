@@ -28,9 +28,28 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Given back unharmed; `code` says why: shutdown, not_started, task_not_here."""
+    """Given back unharmed; `code` says why: shutdown, not_started, task_not_here, or the cause of a cancellation.
+
+    Where somebody has asked for the job's end, giving it back ends it: cancelled.
+    """
 
     code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler asked to run again later; nothing is counted. `seconds` from now, 0 or more."""
+
+    seconds: float
+    run_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """The handler gave the job up for good; `message` says why."""
+
+    message: str
+    run_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +75,4 @@ class Lost:
     evidence: str
 
 
-Outcome = Done | Failed | Released | Quarantined | Lost
+Outcome = Done | Failed | Snoozed | Released | Discarded | Quarantined | Lost

@@ -129,10 +129,13 @@ TRANSITIONS: dict[tuple[State | None, Verb], Rule] = {
         for state in sorted(WAITING)
     },
     **{
-        (state, verb): Rule(to=state, by=_OPERATOR)
+        (state, Verb.REPRIORITISE): Rule(to=state, by=_OPERATOR)
         for state in sorted(WAITING)
-        for verb in (Verb.REPRIORITISE, Verb.RESCHEDULE)
     },
+    (State.SCHEDULED, Verb.RESCHEDULE): Rule(to=State.SCHEDULED, by=_OPERATOR),
+    # Staged again when it is due: a claim never looks at the time.
+    (State.AVAILABLE, Verb.RESCHEDULE): Rule(to=State.SCHEDULED, by=_OPERATOR),
+    (State.RETRYABLE, Verb.RESCHEDULE): Rule(to=State.RETRYABLE, by=_OPERATOR),
     (State.QUARANTINED, Verb.CANCEL): Rule(to=State.CANCELLED, by=_OPERATOR),
     (State.QUARANTINED, Verb.REINSTATE): Rule(to=State.AVAILABLE, by=_OPERATOR),
     (State.QUARANTINED, Verb.DISCARD): Rule(to=State.DISCARDED, by=frozenset({Actor.OPERATOR, Actor.MAINTAINER})),
