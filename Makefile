@@ -1,5 +1,5 @@
 # make up            the example on an embedded PostgreSQL, until Ctrl-C   (PORT=9000 chooses the console's port)
-# make test          all tests, on a PostgreSQL of their own
+# make test          all tests, on a PostgreSQL of their own  (PG_BIN=folder runs that of the system's programs there)
 # make check         format, lint, types, import rules, migrations, the wheel's contents
 # make bench         drains 200,000 jobs beside PgQueuer  (QBENCH=folder of the harness `qbench`, see bench/)
 # make requirements  which requirements no test names yet
@@ -13,7 +13,7 @@ up:
 test:
 	@.ci/environment dev
 	@.ci/browser
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n 2 --dist loadgroup
 
 check:
 	@.ci/environment dev

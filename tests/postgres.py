@@ -2,7 +2,8 @@
 
 It starts before Django's settings are loaded, because they read `DATABASE_URL`. The server holds nothing
 that must survive, so it does without fsync. It ends with the session, also where that is killed.
-Set `SHIFTBOSS_TEST_DATABASE_URL` to test against a server of yours instead.
+It is the embedded one, or that of the binaries in `PG_BIN`; with `-n`, each of the processes that share the
+tests among them has its own. Set `SHIFTBOSS_TEST_DATABASE_URL` to test against a server of yours instead.
 """
 
 import os
@@ -41,6 +42,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if given:
         os.environ["DATABASE_URL"] = given
         return
+    shared_out = getattr(early_config.known_args_namespace, "numprocesses", None)
+    if shared_out and "PYTEST_XDIST_WORKER" not in os.environ:
+        return  # this process only hands out the tests
     server = own_server()
     os.environ["DATABASE_URL"] = server.__enter__()
     early_config.add_cleanup(lambda: server.__exit__(None, None, None))
