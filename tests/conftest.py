@@ -1,11 +1,14 @@
 """What tests of every part share."""
 
+from collections.abc import Iterator
+
 import pytest
 import pytest_django
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from tests import requirements
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="session")
@@ -22,22 +25,42 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.Djan
 
 
 @pytest.fixture
-def dsn(transactional_db: None) -> str:
+def dsn(transactional_db: None) -> Iterator[str]:
     """The libpq address of the test database, for processes that a test starts.
 
-    They see committed rows only, so the test's own work is committed too; the tables are emptied after it.
+    They see committed rows only, so the test's own work is committed too; the tables are emptied after it,
+    once what was killed has let go of its locks.
     """
     settings = connection.settings_dict
-    return make_conninfo(
+    yield make_conninfo(
         dbname=settings["NAME"],
         user=settings["USER"] or None,
         password=settings["PASSWORD"] or None,
         host=settings["HOST"] or None,
         port=settings["PORT"] or None,
     )
+    # Emptying takes the locks of all tables in an order of its own, and would deadlock with a transaction that is
+    # still under way: the server notices a killed client only when it next has to do with it.
+    wait_for(lambda: not _transactions_of_others(), seconds=10)
+
+
+def _transactions_of_others() -> list[object]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select pid, state, query from pg_stat_activity where datname = current_database()"
+            " and backend_type = 'client backend' and xact_start is not null and pid <> pg_backend_pid()"
+        )
+        return cursor.fetchall()
+
+
+SHARED = {"chromium", "running"}
+"""Fixtures that take seconds to make and serve many tests."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test that names a requirement which does not exist."""
+    """Keep tests that share what is costly in one process, and refuse one whose requirement does not exist."""
+    for item in items:
+        if shared := SHARED.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} with {' '.join(sorted(shared))}"))
     if unknown := set(requirements.named_by(items)) - set(requirements.LISTED):
         raise pytest.UsageError(f"tests name unknown requirements: {sorted(unknown)}")
