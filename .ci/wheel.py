@@ -9,14 +9,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def build(folder: Path) -> Path:
+    """The wheel of this checkout, built into the folder."""
+    # A build folder left over from before would smuggle in files that are gone.
+    command = ["build", "--wheel", "--no-isolation", "--outdir", str(folder), "-C--build-option=build"]
+    command += [f"-C--build-option=--build-base={folder}/build"]
+    subprocess.run([sys.executable, "-m", *command, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
 def main() -> int:
     """Exit code 0 where the wheel holds the package, whole and alone."""
     with tempfile.TemporaryDirectory() as folder:
-        # A build folder left over from before would smuggle in files that are gone.
-        build = ["build", "--wheel", "--no-isolation", "--outdir", folder, "-C--build-option=build"]
-        build += [f"-C--build-option=--build-base={folder}/build"]
-        subprocess.run([sys.executable, "-m", *build, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
-        [wheel] = Path(folder).glob("*.whl")
+        wheel = build(Path(folder))
         held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = (path for path in (ROOT / "shiftboss").rglob("*") if path.is_file())
     expected = {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}

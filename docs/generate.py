@@ -1,4 +1,4 @@
-"""Prints `docs/states.md` and `docs/settings.md` from the code: `.venv/bin/python docs/generate.py`.
+"""Prints the pages of `PAGES` from the code: `.venv/bin/python docs/generate.py`.
 
 A test fails where a file and the code say different things.
 """
@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from shiftboss.checks import KNOWN
 from shiftboss.conf import Config, Pool
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
 
@@ -42,6 +43,17 @@ SHIFTBOSS = {
     },
 }
 ```
+"""
+
+CHECKS_HEAD = """\
+# System checks
+
+Printed from `shiftboss/checks.py` by `docs/generate.py`; do not edit.
+
+`manage.py check`, and Django itself before most commands, finds setups that cannot work (E) or that leave a door
+open or a feature out (W). Those marked *deploy* run with `manage.py check --deploy` only. Django's own
+deployment checks stand beside them and are not repeated here. A check that does not fit your project is
+silenced by its id in `SILENCED_SYSTEM_CHECKS`.
 """
 
 
@@ -131,7 +143,13 @@ def _default(field: Field[Any]) -> str:
     return f"`{value}`"
 
 
-PAGES = {"states.md": states, "settings.md": settings}
+def checks() -> str:
+    """The text of `docs/checks.md`."""
+    rows = [(f"`{one.id}`{' (deploy)' if one.deploy else ''}", one.when, one.hint) for one in KNOWN]
+    return "\n".join([CHECKS_HEAD, table(("id", "it speaks when", "what to do"), rows), ""])
+
+
+PAGES = {"states.md": states, "settings.md": settings, "checks.md": checks}
 
 if __name__ == "__main__":
     for name, text in PAGES.items():

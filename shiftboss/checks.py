@@ -1,25 +1,144 @@
-"""System checks: a bad setting is told at start, with its name and the fix. Ids are shiftboss.E001…"""
+"""System checks: a setup that cannot work, or that leaves a door open, is told at start with its fix.
 
+`KNOWN` is all of them, with the text that `docs/checks.md` prints. Those tagged `deploy` run with
+`manage.py check --deploy` only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core import checks
 
 from shiftboss import conf
 
+TAG = "shiftboss"
 
-@checks.register("shiftboss")
-def settings_are_sound(**_: Any) -> list[checks.CheckMessage]:
-    """E001: `settings.SHIFTBOSS` has an unknown key or an impossible value."""
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One check: when it speaks, and what to do then."""
+
+    id: str
+    when: str
+    hint: str
+    deploy: bool = False
+
+    def says(self, text: str) -> checks.CheckMessage:
+        """The message of this check, of the level that its id names."""
+        kind = checks.Error if self.id.rpartition(".")[2].startswith("E") else checks.Warning
+        return kind(text, hint=f"{self.hint} (docs/checks.md)", id=self.id)
+
+
+SETTINGS = Known(
+    "shiftboss.E001",
+    "`SHIFTBOSS` has an unknown key or a value that cannot work, such as a lease shorter than three heartbeats",
+    "The text names the key and the fix; every key is in docs/settings.md.",
+)
+DATABASE = Known(
+    "shiftboss.E002",
+    '`SHIFTBOSS["DATABASE"]` names an alias that is not in `DATABASES`, or one that is not PostgreSQL',
+    'Set SHIFTBOSS["DATABASE"] to the alias of a PostgreSQL database.',
+)
+BACKEND = Known(
+    "shiftboss.E003",
+    "the backend's `OPTIONS` have an unknown key, or an `authority` that is neither `Owner` nor `System`",
+    "Write OPTIONS = {'authority': shiftboss.System()} or give it with using(authority=…).",
+)
+MIDDLEWARE = Known(
+    "shiftboss.E004",
+    "the console is mounted without sessions, the CSRF guard or logins: nobody could log in, or a strange page "
+    "could act in an operator's name",
+    "Add them to MIDDLEWARE, in the order of the text.",
+)
+TEMPLATES = Known(
+    "shiftboss.E005",
+    "the console is mounted, but no template engine finds its pages",
+    "Add an engine with BACKEND 'django.template.backends.django.DjangoTemplates' and APP_DIRS to TEMPLATES.",
+)
+READS = Known(
+    "shiftboss.E006",
+    'models of Shiftboss are read or written elsewhere than in `SHIFTBOSS["DATABASE"]`',
+    "Put 'shiftboss.routers.RecordRouter' first in DATABASE_ROUTERS.",
+)
+MIGRATES = Known(
+    "shiftboss.E007",
+    'a router keeps Shiftboss\'s tables out of `SHIFTBOSS["DATABASE"]`, so that they are never made',
+    "Put 'shiftboss.routers.RecordRouter' first in DATABASE_ROUTERS.",
+)
+NO_BACKEND = Known(
+    "shiftboss.W001",
+    "no entry of `TASKS` leads to Shiftboss: Django runs tasks at once, in the request",
+    "Set TASKS['default']['BACKEND'] to 'shiftboss.queue.backend.ShiftbossBackend'.",
+)
+HTMX = Known(
+    "shiftboss.W002",
+    "the console is mounted without `django_htmx`: its pages do not refresh",
+    "Add 'django_htmx' to INSTALLED_APPS.",
+)
+POLICY = Known(
+    "shiftboss.W003",
+    "the console is mounted without its content security policy",
+    "Add 'shiftboss.console.middleware.ContentSecurityPolicyMiddleware' to MIDDLEWARE.",
+)
+DEBUG = Known(
+    "shiftboss.W004",
+    "the console is mounted, `DEBUG` is on and `ALLOWED_HOSTS` has `*`: whoever reaches the server can read "
+    "settings and jobs' arguments on its error pages",
+    "Turn DEBUG off, or name the hosts in ALLOWED_HOSTS.",
+)
+COOKIES = Known(
+    "shiftboss.W005",
+    "the console is mounted, and an operator's session or CSRF cookie also travels unencrypted",
+    "Serve the console over https, and set SESSION_COOKIE_SECURE and CSRF_COOKIE_SECURE to True.",
+    deploy=True,
+)
+HOSTS = Known(
+    "shiftboss.W006",
+    "the console is mounted and `ALLOWED_HOSTS` has `*`: a request chooses the host in the links and redirects "
+    "of the answer",
+    "Name the console's hosts in ALLOWED_HOSTS.",
+    deploy=True,
+)
+
+KNOWN = (
+    *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES),
+    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS),
+)
+
+Found = list[checks.CheckMessage]
+
+
+def register(function: Any) -> Any:
+    """Register a check under the app's own tag."""
+    return checks.register(function, TAG)
+
+
+def _is_mounted() -> bool:
+    """Whether the project's addresses lead to the console. A project of workers only may have none at all."""
+    from django.conf import settings
+    from django.urls import NoReverseMatch, reverse
+
+    try:
+        reverse("shiftboss:overview", urlconf=settings.ROOT_URLCONF)
+    except (AttributeError, NoReverseMatch):
+        return False
+    return True
+
+
+@register
+def settings_are_sound(**_: Any) -> Found:
+    """E001."""
     try:
         conf.get()
     except conf.ConfigError as problem:
-        return [checks.Error(str(problem), hint="See docs/settings.md for every key.", id="shiftboss.E001")]
+        return [SETTINGS.says(str(problem))]
     return []
 
 
-@checks.register("shiftboss")
-def database_is_postgresql(**_: Any) -> list[checks.CheckMessage]:
-    """E002: the database alias is unknown or not PostgreSQL."""
+@register
+def database_is_postgresql(**_: Any) -> Found:
+    """E002."""
     from django.db import connections
 
     try:
@@ -27,48 +146,118 @@ def database_is_postgresql(**_: Any) -> list[checks.CheckMessage]:
     except conf.ConfigError:
         return []
     if alias not in connections:
-        text = f'SHIFTBOSS["DATABASE"] names {alias!r}, which is not in DATABASES'
-    elif connections[alias].vendor != "postgresql":
-        text = f"DATABASES[{alias!r}] is {connections[alias].vendor}; Shiftboss needs PostgreSQL 15 or newer"
-    else:
+        return [DATABASE.says(f'SHIFTBOSS["DATABASE"] names {alias!r}, which is not in DATABASES')]
+    if (vendor := connections[alias].vendor) != "postgresql":
+        return [DATABASE.says(f"DATABASES[{alias!r}] is {vendor}; Shiftboss needs PostgreSQL 15 or newer")]
+    return []
+
+
+@register
+def models_lead_to_the_record(**_: Any) -> Found:
+    """E006 and E007."""
+    from django.apps import apps
+    from django.db import connections, router
+
+    try:
+        alias = conf.get().database
+    except conf.ConfigError:
         return []
-    hint = "Set SHIFTBOSS['DATABASE'] to the alias of a PostgreSQL database."
-    return [checks.Error(text, hint=hint, id="shiftboss.E002")]
+    if alias not in connections:
+        return []
+    models = list(apps.get_app_config("shiftboss").get_models())
+    found: Found = []
+    strays = {(m.__name__, to) for m in models for to in (router.db_for_read(m), router.db_for_write(m))}
+    if strays := {(name, to) for name, to in strays if to != alias}:
+        name, to = min(strays)
+        found.append(READS.says(f'SHIFTBOSS["DATABASE"] is {alias!r}, but the model {name} leads to {to!r}'))
+    if not all(router.allow_migrate_model(alias, model) for model in models):
+        found.append(MIGRATES.says(f"DATABASE_ROUTERS keep the tables of 'shiftboss' out of {alias!r}"))
+    return found
 
 
-@checks.register("shiftboss")
-def a_backend_is_ours(**_: Any) -> list[checks.CheckMessage]:
-    """W001: no entry of TASKS leads to Shiftboss, so that Django runs tasks at once, in the request."""
+@register
+def a_backend_is_ours(**_: Any) -> Found:
+    """W001."""
     from shiftboss.compat import task_backends
     from shiftboss.queue.backend import ShiftbossBackend
 
     if any(isinstance(task_backends[alias], ShiftbossBackend) for alias in task_backends):
         return []
-    hint = (
-        "TASKS = {'default': {'BACKEND': 'shiftboss.queue.backend.ShiftbossBackend', 'QUEUES': [], "
-        "'OPTIONS': {'authority': shiftboss.System()}}}"
-    )
     text = "no entry of TASKS uses Shiftboss's backend: tasks are not stored, and may run at once in the request"
-    return [checks.Warning(text, hint=hint, id="shiftboss.W001")]
+    return [NO_BACKEND.says(text)]
 
 
-@checks.register("shiftboss")
-def the_console_is_whole(**_: Any) -> list[checks.CheckMessage]:
-    """W002 and W003: the console is mounted without django_htmx, or without its content security policy."""
+@register
+def the_console_is_whole(**_: Any) -> Found:
+    """E004, E005, W002 and W003."""
     from django.apps import apps
     from django.conf import settings
-    from django.urls import NoReverseMatch, reverse
+    from django.template import TemplateDoesNotExist
+    from django.template.loader import get_template
 
-    try:
-        reverse("shiftboss:overview", urlconf=settings.ROOT_URLCONF)
-    except (AttributeError, NoReverseMatch):  # a project of workers only may have no URLs at all
+    if not _is_mounted():
         return []
-    found: list[checks.CheckMessage] = []
+    found: Found = []
+    if missing := _missing(NEEDED, settings.MIDDLEWARE):
+        found.append(MIDDLEWARE.says(f"the console is mounted, but MIDDLEWARE lacks {', '.join(missing)}"))
+    try:
+        get_template("shiftboss/overview.html")
+    except TemplateDoesNotExist:
+        found.append(TEMPLATES.says("the console is mounted, but no engine of TEMPLATES finds its pages"))
     if not apps.is_installed("django_htmx"):
         text = "the console is mounted, but 'django_htmx' is not in INSTALLED_APPS: its pages do not refresh"
-        found.append(checks.Warning(text, hint="Add 'django_htmx' to INSTALLED_APPS.", id="shiftboss.W002"))
-    policy = "shiftboss.console.middleware.ContentSecurityPolicyMiddleware"
-    if policy not in settings.MIDDLEWARE:
-        text = "the console is mounted without its content security policy"
-        found.append(checks.Warning(text, hint=f"Add {policy!r} to MIDDLEWARE.", id="shiftboss.W003"))
+        found.append(HTMX.says(text))
+    if _missing(["shiftboss.console.middleware.ContentSecurityPolicyMiddleware"], settings.MIDDLEWARE):
+        found.append(POLICY.says("the console is mounted without its content security policy"))
     return found
+
+
+NEEDED = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+
+
+def _missing(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Those of which neither they nor a class made from them is there."""
+    from django.utils.module_loading import import_string
+
+    def stands_for(name: str, other: str) -> bool:
+        try:
+            found, asked = import_string(other), import_string(name)
+        except ImportError:  # the request will tell
+            return False
+        return isinstance(found, type) and issubclass(found, asked)
+
+    return [name for name in wanted if name not in there and not any(stands_for(name, other) for other in there)]
+
+
+@register
+def error_pages_tell_strangers_nothing(**_: Any) -> Found:
+    """W004."""
+    from django.conf import settings
+
+    if settings.DEBUG and "*" in settings.ALLOWED_HOSTS and _is_mounted():
+        return [DEBUG.says("the console is mounted while DEBUG is on and ALLOWED_HOSTS has '*'")]
+    return []
+
+
+def the_console_is_guarded(**_: Any) -> Found:
+    """W005 and W006."""
+    from django.conf import settings
+
+    if not _is_mounted():
+        return []
+    found: Found = []
+    names = ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"]
+    if settings.CSRF_USE_SESSIONS:
+        names.pop()
+    if off := [name for name in names if not getattr(settings, name)]:
+        found.append(COOKIES.says(f"the console is mounted, and {' and '.join(off)} is not True"))
+    if "*" in settings.ALLOWED_HOSTS:
+        found.append(HOSTS.says("the console is mounted, and ALLOWED_HOSTS has '*'"))
+    return found
+
+
+checks.register(the_console_is_guarded, TAG, deploy=True)
