@@ -59,6 +59,10 @@ class Config:
     unknown_task_seconds: float = setting(
         600.0, "how long no live worker may know a waiting job's task before it is quarantined"
     )
+    retention_days: float = setting(90.0, "how long the history is kept; older days are dropped whole")
+    quarantine_retention_days: float = setting(
+        90.0, "how long a job stays quarantined before the system discards it"
+    )
     partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready; at most 366")
     stage_seconds: float = setting(0.5, "time between two passes that make due jobs available")
     reap_seconds: float = setting(1.0, "time between two passes over expired leases")

@@ -1,6 +1,8 @@
 """In whose name a call is made. Every verb and read takes one, by keyword, and none is defaulted."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from shiftboss.queue.errors import NotAllowed
 
@@ -50,3 +52,53 @@ def require_system(authority: Authority, verb: str) -> None:
     """Refuse everyone but System. Raises NotAllowed."""
     if owner_of(authority) is not None:
         raise NotAllowed(f"{verb} is for System(), not for {authority!r}")
+
+
+MAX_KEY_LENGTH = 400
+
+
+class Scope(StrEnum):
+    """Among whose jobs a key is unique: those of the same authority, or all."""
+
+    OWNER = "owner"
+    GLOBAL = "global"
+
+
+class ScopedKey(NamedTuple):
+    """A job's key and among whose jobs it is unique: `owner` is None for System's and for global keys."""
+
+    scope: Scope
+    owner: str | None
+    key: str
+
+
+def scoped_key(key: str, *, authority: Authority, scope: Scope = Scope.OWNER) -> str:
+    """The text that the record holds for a key: no two (scope, owner, key) have the same one.
+
+    Raises ValueError for a key that is not 1 to 400 characters without control characters or lone surrogates.
+    """
+    if not isinstance(key, str) or not 1 <= len(key) <= MAX_KEY_LENGTH:
+        size = f"{len(key)} characters" if isinstance(key, str) else f"a {type(key).__name__}"
+        raise ValueError(f"a key has 1 to {MAX_KEY_LENGTH} characters, not {size}")
+    if any(c < " " or "\ud800" <= c <= "\udfff" or c == "\x7f" for c in key):
+        raise ValueError("a key holds a control character or a lone surrogate")
+    owner = owner_of(authority)
+    if scope is Scope.GLOBAL:
+        return f"global:{key}"
+    # The length says where the owner ends, whatever the owner's id holds.
+    return f"system:{key}" if owner is None else f"owner:{len(owner)}:{owner}:{key}"
+
+
+def read_key(text: str) -> ScopedKey:
+    """What `scoped_key` made the text of. Raises ValueError for a text that it cannot have made."""
+    kind, found, rest = text.partition(":")
+    if found and rest and kind == "global":
+        return ScopedKey(Scope.GLOBAL, None, rest)
+    if found and rest and kind == "system":
+        return ScopedKey(Scope.OWNER, None, rest)
+    length, _, rest = rest.partition(":")
+    if kind == "owner" and length.isdecimal() and rest[int(length) : int(length) + 1] == ":":
+        owner, key = rest[: int(length)], rest[int(length) + 1 :]
+        if owner and key:
+            return ScopedKey(Scope.OWNER, owner, key)
+    raise ValueError(f"no key of a job: {text[:80]!r}")

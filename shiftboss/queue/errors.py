@@ -21,6 +21,19 @@ class NotStorable(InvalidJob, TypeError):
     """A value cannot be held by JSON or by PostgreSQL's jsonb, or is over the configured size."""
 
 
+class KeyHeld(ShiftbossError):
+    """Another live job holds the key; `holder` is its id."""
+
+    def __init__(self, key: str, holder: int, advice: str) -> None:
+        super().__init__(f"the key {key!r} is held by job {holder}: {advice}")
+        self.key = key
+        self.holder = holder
+
+
+class Busy(ShiftbossError):
+    """Another transaction holds what this call needs; nothing was changed, and it can be tried again."""
+
+
 class UnknownTask(ShiftbossError):
     """The name does not lead to a task."""
 

@@ -123,6 +123,8 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         stage_seconds=config.stage_seconds,
         reap_seconds=config.reap_seconds,
         unknown_task_seconds=config.unknown_task_seconds,
+        retention_days=config.retention_days,
+        quarantine_retention_days=config.quarantine_retention_days,
         partition_days_ahead=config.partition_days_ahead,
         client="shiftboss.queue.clients.local:connect",
         dsn=dsn,

@@ -15,7 +15,7 @@ from shiftboss.queue.errors import ShiftbossError, StoreUnavailable
 from shiftboss.queue.runtime import logs
 from shiftboss.queue.runtime.config import KeeperConfig, read_descriptor
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.store import upkeep, workers
+from shiftboss.queue.store import partitions, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 
 log = logging.getLogger("shiftboss.maintainer")
@@ -23,21 +23,34 @@ log = logging.getLogger("shiftboss.maintainer")
 SYSTEM = System()
 STAGE_BATCH = 5000
 REAP_BATCH = 1000
+EXPIRE_BATCH = 1000
+PRUNE_SECONDS = 60.0
 PARTITION_SECONDS = 3600.0
 PARTITION_AGAIN_SECONDS = 60.0
 FORGET_SECONDS = 600.0
 
 
 class Maintainer:
-    """The duties of the upkeep over one connection. Each answers whether there is more to do at once."""
+    """The duties of the upkeep. Each answers whether there is more to do at once.
+
+    Those of the history have a connection of their own: they may have to wait for locks and old snapshots.
+    """
 
     def __init__(self, config: KeeperConfig) -> None:
         self._config = config
         self._connection = Connection(config.dsn, name="maintainer")
+        self._history = Connection(config.dsn, name="maintainer (history)")
 
     async def stage(self) -> bool:
         """Make due jobs available."""
-        return await self._connection.run(upkeep.stage(authority=SYSTEM, limit=STAGE_BATCH)) == STAGE_BATCH
+        return await self._connection.run(upkeep.stage(authority=SYSTEM, limit=STAGE_BATCH)) >= STAGE_BATCH
+
+    async def expire(self) -> bool:
+        """Cancel jobs that still wait after their deadline."""
+        late = await self._connection.run(upkeep.expire(authority=SYSTEM, limit=EXPIRE_BATCH))
+        if late:
+            log.info("job.cancelled", extra={"jobs": late, "cause": "deadline"})
+        return late == EXPIRE_BATCH
 
     async def reap(self) -> bool:
         """Take jobs from expired leases."""
@@ -59,13 +72,26 @@ class Maintainer:
         """Make the day partitions of the next days; those that a lock kept back are tried again soon."""
         days = self._config.partition_days_ahead
         while True:
-            answer = await self._connection.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=days))
+            answer = await self._history.run(partitions.make_partitions(authority=SYSTEM, days_ahead=days))
             if answer.made:
                 log.info("partitions.made", extra={"count": len(answer.made)})
             if not answer.pending:
                 return
             log.warning("partitions.locked", extra={"count": len(answer.pending)})
             await asyncio.sleep(PARTITION_AGAIN_SECONDS)
+
+    async def prune(self) -> None:
+        """Drop days of the history that are past the retention; discard what is quarantined for too long."""
+        config = self._config
+        answer = await self._history.run(partitions.prune(authority=SYSTEM, retention_days=config.retention_days))
+        if answer.dropped:
+            log.info("partitions.dropped", extra={"count": len(answer.dropped)})
+        if answer.pending:
+            log.warning("partitions.pending", extra={"count": len(answer.pending)})
+        seconds = config.quarantine_retention_days * 86_400
+        discarded = await self._history.run(upkeep.discard_held_too_long(authority=SYSTEM, seconds=seconds))
+        if discarded:
+            log.info("job.discarded", extra={"jobs": discarded, "reason": "quarantine_retention"})
 
     async def forget_workers(self) -> None:
         """Drop workers that were last seen more than a day ago."""
@@ -94,6 +120,8 @@ class Maintainer:
             Loop("stage", self.stage, every_seconds=config.stage_seconds),
             Loop("reap", self.reap, every_seconds=config.reap_seconds),
             Loop("quarantine_unknown", self.quarantine_unknown, every_seconds=unknown_seconds),
+            Loop("expire", self.expire, every_seconds=config.stage_seconds),
+            Loop("prune", self.prune, every_seconds=PRUNE_SECONDS),
             Loop("partitions", self.partitions, every_seconds=PARTITION_SECONDS),
             Loop("forget_workers", self.forget_workers, every_seconds=FORGET_SECONDS),
         )
@@ -103,6 +131,7 @@ class Maintainer:
         for task in tasks:
             task.cancel()
         await self._connection.close()
+        await self._history.close()
         log.info("maintainer.stopped")
 
 

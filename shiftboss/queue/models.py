@@ -1,6 +1,6 @@
 """The tables as Django models: windows for reading. The store is the only door for writing.
 
-The tables themselves, their constraints and indexes are made by `migrations/0001_initial.py` in SQL.
+The tables themselves, their constraints and indexes are made by the migrations in SQL.
 """
 
 from typing import Any, NoReturn
@@ -85,11 +85,28 @@ class Job(JobColumns):
     """Live work: waiting, running or quarantined."""
 
     id = models.BigAutoField(primary_key=True)
+    follow_up = models.BooleanField()
 
     class Meta(JobColumns.Meta):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_job"
+        default_permissions = ("view",)
+        # One for each act; `shiftboss.acts` asks for them.
+        permissions = [
+            ("cancel_job", "Can cancel jobs"),
+            ("discard_job", "Can discard quarantined jobs"),
+            ("expedite_job", "Can expedite jobs"),
+            ("pause_queue", "Can pause queues"),
+            ("purge_history", "Can purge the history"),
+            ("quarantine_job", "Can quarantine waiting jobs"),
+            ("reinstate_job", "Can reinstate quarantined jobs"),
+            ("reprioritise_job", "Can change the priority of jobs"),
+            ("rerun_job", "Can rerun finished jobs"),
+            ("reschedule_job", "Can change when jobs are due"),
+            ("resume_queue", "Can resume queues"),
+            ("view_audit", "Can view the audit"),
+        ]
 
 
 class Finished(JobColumns):
@@ -178,3 +195,87 @@ class Worker(Window):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_worker"
+
+
+class Queue(Window):
+    """What people have ordered of a queue: a pause."""
+
+    name = models.TextField(primary_key=True)
+    paused_at = models.DateTimeField(null=True)
+    paused_by = models.TextField(null=True)
+    pause_reason = models.TextField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_queue"
+
+
+class Purge(Window):
+    """An order to drop the history before a day."""
+
+    before = models.DateField(primary_key=True)
+    asked_at = models.DateTimeField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_purge"
+
+
+class Waiter(Window):
+    """Somebody who awaits the end of a job right now."""
+
+    id = models.BigAutoField(primary_key=True)
+    job_id = models.BigIntegerField()
+    until = models.DateTimeField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_waiter"
+
+
+class Audit(Window):
+    """One act of a person. Not managed: the flush after a test must not empty what refuses to be emptied."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    actor_kind = models.TextField()
+    actor_id = models.TextField(null=True)
+    actor_name = models.TextField()
+    via = models.TextField()
+    act = models.TextField()
+    job_id = models.BigIntegerField(null=True)
+    queue = models.TextField(null=True)
+    reason = models.TextField()
+    jobs = models.IntegerField()
+    operation = models.UUIDField()
+    request_id = models.TextField(null=True)
+    asked = models.JSONField()
+    before = models.JSONField()
+    after = models.JSONField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        managed = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_audit"
+
+
+class Token(models.Model):
+    """A bearer token of the HTTP API: only the SHA-256 of it is kept, as hexadecimal digits.
+
+    Whoever shows it acts as the user with this primary key. No foreign key: users may live in another database.
+    """
+
+    name = models.CharField(max_length=100)
+    user_id = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        app_label = "shiftboss"
+        db_table = "shiftboss_token"

@@ -120,7 +120,7 @@ TRANSITIONS: dict[tuple[State | None, Verb], Rule] = {
     (State.RUNNING, Verb.RELEASE): _running(State.AVAILABLE),
     (State.RUNNING, Verb.DISCARD): _running(State.DISCARDED),
     (State.RUNNING, Verb.FAIL): _running(State.RETRYABLE, at_limit=State.QUARANTINED),
-    (State.RUNNING, Verb.QUARANTINE): Rule(to=State.QUARANTINED, by=_WORKER),
+    (State.RUNNING, Verb.QUARANTINE): _running(State.QUARANTINED),
     (State.RUNNING, Verb.REAP): _running(State.RETRYABLE, at_limit=State.QUARANTINED, by=_UPKEEP),
     (State.RUNNING, Verb.CANCEL): Rule(to=State.RUNNING, by=_CLIENTS),
     **{(state, Verb.CANCEL): Rule(to=State.CANCELLED, by=_CLIENTS) for state in sorted(WAITING)},
@@ -128,10 +128,7 @@ TRANSITIONS: dict[tuple[State | None, Verb], Rule] = {
         (state, Verb.QUARANTINE): Rule(to=State.QUARANTINED, by=frozenset({Actor.MAINTAINER, Actor.OPERATOR}))
         for state in sorted(WAITING)
     },
-    **{
-        (state, Verb.REPRIORITISE): Rule(to=state, by=_OPERATOR)
-        for state in sorted(WAITING)
-    },
+    **{(state, Verb.REPRIORITISE): Rule(to=state, by=_OPERATOR) for state in sorted(WAITING)},
     (State.SCHEDULED, Verb.RESCHEDULE): Rule(to=State.SCHEDULED, by=_OPERATOR),
     # Staged again when it is due: a claim never looks at the time.
     (State.AVAILABLE, Verb.RESCHEDULE): Rule(to=State.SCHEDULED, by=_OPERATOR),

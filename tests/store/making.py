@@ -310,5 +310,5 @@ def address() -> str:
 
 def empty() -> None:
     """Leave nothing for the next test."""
-    for table in ("job", "finished", "attempt", "event", "worker"):
+    for table in ("job", "finished", "attempt", "event", "worker", "queue", "purge", "waiter"):
         execute(f"delete from shiftboss_{table}")

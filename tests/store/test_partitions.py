@@ -8,7 +8,7 @@ import pytest
 from psycopg import errors as pg
 
 from shiftboss.queue.contract import Settlement
-from shiftboss.queue.store import upkeep
+from shiftboss.queue.store import partitions, upkeep
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
 from tests.store.making import (
@@ -51,7 +51,7 @@ def days_of(parent: str) -> set[date]:
 def all_partitions(record: None) -> Iterator[None]:
     """Whatever a test does, the next one finds the partitions of the next days."""
     yield
-    run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    run(partitions.make_partitions(authority=SYSTEM, days_ahead=14))
 
 
 @pytest.mark.requirement("P7", "L5")
@@ -105,10 +105,10 @@ def test_days_are_made_ahead_once(perform: Perform) -> None:
     for parent in PARENTS:
         for day in gone:
             drop(parent, day)
-    answer = perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    answer = perform(partitions.make_partitions(authority=SYSTEM, days_ahead=14))
     assert sorted(answer.made) == sorted((parent, day) for parent in PARENTS for day in gone)
     assert answer.pending == ()
-    assert perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)).made == ()
+    assert perform(partitions.make_partitions(authority=SYSTEM, days_ahead=14)).made == ()
     for parent in PARENTS:
         assert days_of(parent) >= {first + timedelta(days=ahead) for ahead in range(15)}
 
@@ -121,12 +121,14 @@ def test_a_lock_keeps_a_day_pending_and_the_next_pass_makes_it(connect: Any, per
         drop(parent, day)
     holder.execute("begin")
     holder.execute("lock table shiftboss_attempt in share update exclusive mode")
-    answer = perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    answer = perform(partitions.make_partitions(authority=SYSTEM, days_ahead=14))
     assert sorted(answer.made) == [("shiftboss_event", day), ("shiftboss_finished", day)]
     assert answer.pending == (("shiftboss_attempt", day),)
     assert scalar("select to_regclass(%s)", f"shiftboss_attempt_{day:%Y%m%d}") is None
     holder.execute("commit")
-    assert perform(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)).made == (("shiftboss_attempt", day),)
+    assert perform(partitions.make_partitions(authority=SYSTEM, days_ahead=14)).made == (
+        ("shiftboss_attempt", day),
+    )
 
 
 @pytest.mark.requirement("P7", "N2")
@@ -137,12 +139,12 @@ def test_two_maintainers_at_one_moment_make_each_day_once(connect: Any) -> None:
         for day in days:
             drop(parent, day)
     answers = together(
-        lambda: first.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)),
-        lambda: second.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14)),
+        lambda: first.run(partitions.make_partitions(authority=SYSTEM, days_ahead=14)),
+        lambda: second.run(partitions.make_partitions(authority=SYSTEM, days_ahead=14)),
     )
     made = [item for answer in answers for item in answer.made]
     assert len(set(made)) == len(made)
-    run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    run(partitions.make_partitions(authority=SYSTEM, days_ahead=14))
     for parent in PARENTS:
         assert days_of(parent) >= days
 
@@ -166,7 +168,7 @@ def test_a_day_runs_from_midnight_to_midnight_in_utc_whatever_the_sessions_zone(
     session.execute("set timezone = 'Pacific/Auckland'")
     day = today() + timedelta(days=14)
     drop("shiftboss_event", day)
-    session.run(upkeep.make_partitions(authority=SYSTEM, days_ahead=14))
+    session.run(partitions.make_partitions(authority=SYSTEM, days_ahead=14))
     begin = datetime.combine(day, time(), tzinfo=UTC)
     for at in (begin, begin + timedelta(days=1, microseconds=-1)):
         execute("insert into shiftboss_event (job_id, seq, at, kind) values (1, 1, %s, 'x')", at)

@@ -108,6 +108,10 @@ def test_jobs_that_are_not_yet_due_are_not_read(loaded: Session) -> None:
     assert re.search(r"Index Cond: \(due_at <= statement_timestamp", plan(loaded, "stage"))
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in SQL.glob("*.sql")))
+# What the server does not plan: a copy, and the statements whose tables are named at the call.
+UNPLANNED = {"copy_jobs", "detach", "drop_partition", "finalize", "has_live"}
+
+
+@pytest.mark.parametrize("name", sorted({file.stem for file in SQL.glob("*.sql")} - UNPLANNED))
 def test_every_statement_is_one_that_the_server_plans(name: str, connect: Any) -> None:
     assert plan(connect(), name)

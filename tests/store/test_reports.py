@@ -66,6 +66,7 @@ def test_complete_moves_the_row_with_every_column(perform: Perform, worker: int)
     [held] = running(worker, priority=3)
     execute(LATER_COLUMNS, held.job_id)
     before = a_row(held.job_id)
+    del before["follow_up"]  # only a live job waits for another
     assert perform(report("complete", held, worker)) == settled(held)
     assert live(held.job_id) is None
     after = finished(held.job_id)

@@ -189,14 +189,15 @@ def test_a_newer_schema_is_fine_and_an_older_server_is_not() -> None:
 
 @pytest.mark.requirement("C6")
 def test_migrations_go_back_and_forth(connect: Any) -> None:
-
-    module = import_module(f"shiftboss.migrations.{NEWEST_MIGRATION}")
+    names = sorted(file.stem for file in Path(migrations.__path__[0]).glob("[0-9]*.py"))
+    modules = [import_module(f"shiftboss.migrations.{name}") for name in names]
     session = connect()
     session.execute("create schema elsewhere")
     try:
         session.execute("set search_path = 'elsewhere'")
         for _ in range(2):
-            session.execute(module.SCHEMA)
+            for module in modules:
+                session.execute(module.SCHEMA)
             assert (
                 session.execute(
                     "select count(*) from pg_inherits i join pg_class c on c.oid = i.inhparent "
@@ -204,7 +205,8 @@ def test_migrations_go_back_and_forth(connect: Any) -> None:
                 )[0][0]
                 >= 48
             )
-            session.execute(module.DROP)
+            for module in reversed(modules):
+                session.execute(module.DROP)
         left = "select count(*) from pg_class where relnamespace = 'elsewhere'::regnamespace"
         assert session.execute(left) == [(0,)]
     finally:

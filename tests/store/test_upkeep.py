@@ -9,7 +9,7 @@ from django.db import transaction
 from shiftboss import Owner
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.states import State
-from shiftboss.queue.store import upkeep, workers
+from shiftboss.queue.store import partitions, upkeep, workers
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
 from tests.store.making import (
@@ -255,7 +255,7 @@ def test_owners_do_no_upkeep() -> None:
         upkeep.stage(authority=owner),
         upkeep.reap(authority=owner),
         upkeep.quarantine_unknown(authority=owner, seconds=1),
-        upkeep.make_partitions(authority=owner, days_ahead=1),
+        partitions.make_partitions(authority=owner, days_ahead=1),
         workers.forget_workers(authority=owner),
         workers.waiting_tasks(authority=owner, queues=["default"], tasks=[]),
     ):

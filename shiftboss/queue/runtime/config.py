@@ -27,6 +27,8 @@ class KeeperConfig:
     reap_seconds: float
     unknown_task_seconds: float
     partition_days_ahead: int
+    retention_days: float
+    quarantine_retention_days: float
     client: str
     dsn: str
     executor_argv: tuple[str, ...]

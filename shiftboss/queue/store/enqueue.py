@@ -1,22 +1,41 @@
 """What clients do: put jobs into queues."""
 
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
 from shiftboss import conf
-from shiftboss.queue.authority import Authority, owner_of
-from shiftboss.queue.errors import InvalidJob
-from shiftboss.queue.states import State
-from shiftboss.queue.store.statement import Statement, Verb
+from shiftboss.queue.authority import Authority, Owner, Scope, owner_of, scoped_key
+from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld
+from shiftboss.queue.states import WAITING, State
+from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
 MAX_TASK_LENGTH = 500
+MAX_TAGS = 20
+MAX_TAG_LENGTH = 100
+MAX_WATCHERS = 100
+MAX_TENANT_LENGTH = 200
+
+
+class OnConflict(StrEnum):
+    """What to do where a live job holds the key: answer with that one, take its place, or refuse."""
+
+    EXISTING = "existing"
+    REPLACE = "replace"
+    REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to be: `args` and `meta` are JSON texts, `due_at` is aware or None for at once.
+    """A job to be: `args` and `meta` are JSON texts, times are aware or None.
 
-    Raises InvalidJob where the record could not hold it.
+    `due_at` None: at once. `deadline`: when a job that still waits is cancelled. `key`: at most one live job has
+    it, among those of the same authority or (scope) all; `on_conflict` says what happens where it is held, and
+    with `follow_up` a job may wait for the end of the one that runs. Raises InvalidJob where the record could not
+    hold it.
     """
 
     queue: str
@@ -27,6 +46,14 @@ class NewJob:
     priority: int = 0
     due_at: datetime | None = None
     meta: str = "{}"
+    deadline: datetime | None = None
+    tenant: str | None = None
+    watchers: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    key: str | None = None
+    key_scope: Scope = Scope.OWNER
+    on_conflict: OnConflict = OnConflict.EXISTING
+    follow_up: bool = False
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
@@ -37,8 +64,34 @@ class NewJob:
         for name, limit in (("max_attempts", self.failure_limit), ("max_losses", self.loss_limit)):
             if not 1 <= limit < 2**31:
                 raise InvalidJob(f"{name} is a whole number from 1 on, not {limit}")
-        if self.due_at is not None and self.due_at.utcoffset() is None:
-            raise InvalidJob("run_after must be an aware datetime: add a time zone")
+        for name, time in (("run_after", self.due_at), ("deadline", self.deadline)):
+            if time is not None and time.utcoffset() is None:
+                raise InvalidJob(f"{name} must be an aware datetime: add a time zone")
+        _check_words("tags", self.tags, MAX_TAGS, MAX_TAG_LENGTH)
+        if self.tenant is not None:
+            _check_words("tenant", (self.tenant,), 1, MAX_TENANT_LENGTH)
+        self._check_people()
+
+    def _check_people(self) -> None:
+        if len(self.watchers) > MAX_WATCHERS:
+            raise InvalidJob(f"a job has at most {MAX_WATCHERS} watchers, not {len(self.watchers)}")
+        try:
+            for watcher in self.watchers:
+                Owner(watcher)
+            if self.key is not None:
+                scoped_key(self.key, authority=Owner("anyone"), scope=self.key_scope)
+        except (TypeError, ValueError) as problem:
+            raise InvalidJob(str(problem)) from None
+        if self.follow_up and self.key is None:
+            raise InvalidJob("follow_up needs a key: it waits for the job that runs under the same one")
+
+
+def _check_words(name: str, words: Sequence[str], most: int, longest: int) -> None:
+    if len(words) > most:
+        raise InvalidJob(f"{name}: at most {most}, not {len(words)}")
+    for word in words:
+        if not isinstance(word, str) or not 1 <= len(word) <= longest or not word.isprintable():
+            raise InvalidJob(f"{name}: each is 1 to {longest} printable characters, not {str(word)[:120]!r}")
 
 
 def check_queue(name: str) -> None:
@@ -51,28 +104,180 @@ def check_queue(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A job that the record now holds (once the transaction commits)."""
+    """A job that the record now holds (once the transaction commits); `existing`: it held its key already."""
 
     id: int
     state: State
     enqueued_at: datetime
+    existing: bool = False
 
 
-_ENQUEUE = Statement("enqueue", lambda id, state, at, _: Enqueued(id, State(state), at))
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """A live job that holds a key, or the follow-up that waits for it."""
+
+    id: int
+    state: State
+    enqueued_at: datetime
+    follow_up: bool
+
+
+def _enqueued(id: int, state: str, at: datetime, *_: Any) -> Enqueued:
+    return Enqueued(id, State(state), at)
+
+
+_ENQUEUE = Statement("enqueue", _enqueued)
+_ENQUEUE_KEYED = Statement("enqueue_keyed", _enqueued)
+_ENQUEUE_FOLLOW_UP = Statement("enqueue_follow_up", _enqueued)
+_ENQUEUE_MANY = Statement("enqueue_many", lambda id, state, at, key, _: (key, _enqueued(id, state, at)))
+_REPLACE = Statement("replace", _enqueued)
+_HOLDERS = Statement("holders", lambda id, state, at, follow_up: _Holder(id, State(state), at, follow_up))
+_RESERVE = Statement("reserve", lambda now, ids: (now, ids))
+_COPY_JOBS = Statement("copy_jobs", lambda *_: None)
+_COPIED = Statement("copied", lambda *_: None)
+
+ROUNDS = 3
+"""How often a key is looked at again that was held when the job came and free when its holder was read."""
+
+COPY_BATCH = 10_000
 
 
 def enqueue(job: NewJob, *, authority: Authority) -> Verb[Enqueued]:
-    """Put one job into its queue; `Owner` becomes the job's owner."""
-    [row] = yield _ENQUEUE.call(
-        owner=owner_of(authority),
-        queue=job.queue,
-        task=job.task,
-        args=job.args,
-        priority=job.priority,
-        due_at=job.due_at,
-        meta=job.meta,
-        failure_limit=job.failure_limit,
-        loss_limit=job.loss_limit,
+    """Put one job into its queue; `Owner` becomes the job's owner.
+
+    Where a live job holds its key, `on_conflict` decides. Raises KeyHeld, and Busy where the key changed hands
+    again and again.
+    """
+    params = _params(job, authority)
+    if job.key is None:
+        [row] = yield _ENQUEUE.call(**params)
+        enqueued: Enqueued = row
+        return enqueued
+    return (yield from _enqueue_keyed(job, params))
+
+
+def _params(job: NewJob, authority: Authority) -> dict[str, Any]:
+    owner = owner_of(authority)
+    key = None if job.key is None else scoped_key(job.key, authority=authority, scope=job.key_scope)
+    return {
+        "owner": owner,
+        "queue": job.queue,
+        "task": job.task,
+        "args": job.args,
+        "priority": job.priority,
+        "due_at": job.due_at,
+        "deadline": job.deadline,
+        "tenant": job.tenant,
+        "key": key,
+        "watchers": list(job.watchers),
+        "tags": list(job.tags),
+        "meta": job.meta,
+        "failure_limit": job.failure_limit,
+        "loss_limit": job.loss_limit,
+    }
+
+
+def _enqueue_keyed(job: NewJob, params: dict[str, Any]) -> Verb[Enqueued]:
+    for _ in range(ROUNDS):
+        rows = yield _ENQUEUE_KEYED.call(**params)
+        if not rows:
+            holders = {h.follow_up: h for h in (yield _HOLDERS.call(key=params["key"]))}
+            rows = yield from _meet(job, params, holders.get(False), holders.get(True))
+        if rows:
+            enqueued: Enqueued = rows[0]
+            return enqueued
+    raise Busy(f"the key {job.key!r} changed hands {ROUNDS} times meanwhile; try again")
+
+
+def _meet(
+    job: NewJob, params: dict[str, Any], holder: _Holder | None, follow_up: _Holder | None
+) -> Verb[list[Enqueued]]:
+    """Answer a held key as the job wishes; no answer where it has become free or has another holder."""
+    if job.follow_up and follow_up is None and holder is not None and holder.state is State.RUNNING:
+        followed: list[Enqueued] = yield _ENQUEUE_FOLLOW_UP.call(**params)
+        return followed
+    if (met := follow_up if job.follow_up or holder is None else holder) is None:
+        met = holder
+    if met is None:
+        return []
+    if job.on_conflict is OnConflict.EXISTING:
+        return [Enqueued(met.id, met.state, met.enqueued_at, existing=True)]
+    if job.on_conflict is OnConflict.REPLACE and met.state in WAITING:
+        replaced: list[Enqueued] = yield _REPLACE.call(holder=met.id, **params)
+        return replaced
+    if job.on_conflict is OnConflict.REPLACE:
+        raise KeyHeld(str(job.key), met.id, "it is running, and only a waiting job can be replaced; see follow_up")
+    raise KeyHeld(str(job.key), met.id, "wait for its end, or choose on_conflict `existing` or `replace`")
+
+
+def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[Enqueued]]:
+    """Put many jobs into their queues, all or none; answers come in the order of the jobs.
+
+    Jobs without keys are copied in; those with keys take one statement, but for those whose key is held.
+    """
+    answers: list[Enqueued] = yield Atomic(_enqueue_many(list(jobs), authority))
+    return answers
+
+
+def _enqueue_many(jobs: Sequence[NewJob], authority: Authority) -> Verb[list[Enqueued]]:
+    answers: dict[int, Enqueued] = {}
+    plain = [(place, job) for place, job in enumerate(jobs) if job.key is None]
+    for start in range(0, len(plain), COPY_BATCH):
+        answers |= yield from _copy(plain[start : start + COPY_BATCH], authority)
+    keyed = [(place, job, _params(job, authority)) for place, job in enumerate(jobs) if job.key is not None]
+    if keyed:
+        answers |= yield from _enqueue_keyed_many(keyed)
+    return [answers[place] for place in range(len(jobs))]
+
+
+def _copy(batch: Sequence[tuple[int, NewJob]], authority: Authority) -> Verb[dict[int, Enqueued]]:
+    [(now, ids)] = yield _RESERVE.call(n=len(batch))
+    owner = owner_of(authority)
+    states = [State.SCHEDULED if job.due_at and job.due_at > now else State.AVAILABLE for _, job in batch]
+    yield _COPY_JOBS.copy(
+        (
+            id,
+            job.queue,
+            job.task,
+            job.args,
+            str(state),
+            job.priority,
+            job.due_at or now,
+            job.deadline,
+            now,
+            owner,
+            job.tenant,
+            list(job.watchers),
+            list(job.tags),
+            job.meta,
+            job.failure_limit,
+            job.loss_limit,
+        )
+        for id, state, (_, job) in zip(ids, states, batch, strict=True)
     )
-    enqueued: Enqueued = row
-    return enqueued
+    highest: dict[str, int] = {}
+    for state, (_, job) in zip(states, batch, strict=True):
+        if state is State.AVAILABLE:
+            highest[job.queue] = max(job.priority, highest.get(job.queue, -100))
+    yield _COPIED.call(queues=list(highest), priorities=list(highest.values()))
+    return {place: Enqueued(id, state, now) for id, state, (place, _) in zip(ids, states, batch, strict=True)}
+
+
+def _enqueue_keyed_many(
+    keyed: Sequence[tuple[int, NewJob, dict[str, Any]]],
+) -> Verb[dict[int, Enqueued]]:
+    keyed = sorted(keyed, key=lambda item: item[2]["key"].encode())
+    columns: dict[str, Any] = {name: [params[name] for *_, params in keyed] for name in keyed[0][2]}
+    columns["owner"] = keyed[0][2]["owner"]
+    for name in ("watchers", "tags"):
+        columns[name] = [json.dumps(words) for words in columns[name]]
+    new: dict[str, Enqueued] = dict((yield _ENQUEUE_MANY.call(**columns)))
+    answers = {}
+    for place, job, params in keyed:
+        # Of two with the same key the first is the new one; the second meets it.
+        if (enqueued := new.get(params["key"])) is not None:
+            del new[params["key"]]
+        else:
+            enqueued = yield from _enqueue_keyed(job, params)
+        answers[place] = enqueued
+    return answers

@@ -1,7 +1,8 @@
 """What workers do under their leases: claim, heartbeat, and report how each run ended.
 
 All take `authority=System()`: a worker acts for the system. A write names job, fence and worker; where the
-record no longer agrees it changes nothing, and is kept as a `write_rejected` event.
+record no longer agrees it changes nothing, and is kept as a `write_rejected` event. Every end of a run but a
+completion cancels the job where somebody has asked for its end.
 """
 
 import json
@@ -14,9 +15,9 @@ from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Settlement
-from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
+from shiftboss.queue.store.partitions import met_missing_day, with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
-from shiftboss.queue.store.upkeep import met_missing_day, with_todays_partitions
 
 
 def _lease(id: int, fence: int, *_: Any) -> Lease:
@@ -25,10 +26,12 @@ def _lease(id: int, fence: int, *_: Any) -> Lease:
 
 _CLAIM = Statement("claim", Claimed)
 _CLAIM_AFTER = Statement("claim_after", Claimed)
-_HEARTBEAT = Statement("heartbeat", lambda id, fence, answer: (Lease(id, fence), answer))
+_HEARTBEAT = Statement("heartbeat", lambda id, fence, answer, cause: (Lease(id, fence), answer, cause))
 _COMPLETE = Statement("complete", _lease)
 _FAIL = Statement("fail", _lease)
 _RELEASE = Statement("release", _lease)
+_SNOOZE = Statement("snooze", _lease)
+_DISCARD = Statement("discard", _lease)
 _QUARANTINE = Statement("quarantine", _lease)
 _REAP_OWN = Statement("reap_own", _lease)
 _LOCK = Statement("lock", _lease)
@@ -70,7 +73,7 @@ def claim(
 def heartbeat(
     leases: Sequence[Lease], *, authority: Authority, worker_id: int, lease_seconds: float
 ) -> Verb[Heartbeat]:
-    """Prolong leases to `lease_seconds` from now. Never waits for a lock.
+    """Prolong leases to `lease_seconds` from now, and learn whose end has been asked for. Never waits for a lock.
 
     Lost ones are recorded as rejected, but for those that this worker itself has ended in the meantime; one that
     cannot be recorded now is busy, to be asked again.
@@ -78,7 +81,8 @@ def heartbeat(
     require_system(authority, "heartbeat")
     ids, fences = _columns(leases)
     rows = yield _HEARTBEAT.call(ids=ids, fences=fences, worker_id=worker_id, lease_seconds=lease_seconds)
-    answers: dict[Lease, str] = dict(rows)
+    answers: dict[Lease, str] = {lease: answer for lease, answer, _ in rows}
+    cancelled = {lease: cause for lease, _, cause in rows if cause is not None}
     lost = [lease for lease in leases if answers[lease] == "lost"]
     try:
         if lost:
@@ -90,7 +94,7 @@ def heartbeat(
     def those(kind: str) -> frozenset[Lease]:
         return frozenset(lease for lease, answer in answers.items() if answer == kind)
 
-    return Heartbeat(renewed=those("renewed"), busy=those("busy"), lost=those("lost"))
+    return Heartbeat(renewed=those("renewed"), busy=those("busy"), lost=those("lost"), cancelled=cancelled)
 
 
 O = TypeVar("O")  # noqa: E741 - one kind of outcome
@@ -153,6 +157,17 @@ _RELEASED: _Report[Released] = _plain(
     _Report(_RELEASE, "released", lambda items: {"codes": [o.code for o in items]}),
     lambda released, _: Released(_safe(released.code)),
 )
+_SNOOZED: _Report[Snoozed] = _Report(
+    _SNOOZE, "snoozed", lambda items: {"seconds": [o.seconds for o in items], "run_ms": [o.run_ms for o in items]}
+)
+_DISCARDED: _Report[Discarded] = _plain(
+    _Report(
+        _DISCARD,
+        "discarded",
+        lambda items: {"messages": [o.message for o in items], "run_ms": [o.run_ms for o in items]},
+    ),
+    lambda discarded, _: replace(discarded, message=_safe(discarded.message)),
+)
 _QUARANTINED: _Report[Quarantined] = _plain(
     _Report(
         _QUARANTINE,
@@ -198,6 +213,18 @@ def release(items: Sequence[tuple[Lease, Released]], *, authority: Authority, wo
     """Give jobs back unharmed: available at once, nothing is counted."""
     require_system(authority, "release")
     return (yield from _write(_RELEASED, items, worker_id=worker_id))
+
+
+def snooze(items: Sequence[tuple[Lease, Snoozed]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
+    """Put jobs off: scheduled again in so many seconds, nothing is counted."""
+    require_system(authority, "snooze")
+    return (yield from _write(_SNOOZED, items, worker_id=worker_id))
+
+
+def discard(items: Sequence[tuple[Lease, Discarded]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
+    """Give jobs up for good."""
+    require_system(authority, "discard")
+    return (yield from _write(_DISCARDED, items, worker_id=worker_id))
 
 
 def quarantine(

@@ -1,8 +1,9 @@
 """A verb is written once: statements without I/O, and two short executors that run them.
 
-A *verb* is a generator. It yields a `Call` (a statement with its parameters) and is sent the rows, or
-yields `Atomic(verb)` and is sent the result of that verb, run in a transaction. What it returns is its
-answer. An error of the database is thrown into the verb at the `yield`, so that a verb can answer it.
+A *verb* is a generator. It yields a `Call` (a statement with its parameters) and is sent the rows; or a `Copy`
+(many rows for one table) and is sent nothing; or `Atomic(verb)` and is sent the result of that verb, run in a
+transaction. What it returns is its answer. An error of the database is thrown into the verb at the `yield`, so
+that a verb can answer it.
 
 >>> def count() -> Verb[int]:
 ...     [row] = yield COUNT.call(queue="default")
@@ -16,12 +17,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import args_row
 
 from shiftboss.queue.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 R = TypeVar("R")
 Row = TypeVar("Row")
@@ -31,14 +33,11 @@ _SQL = files("shiftboss.queue.store").joinpath("sql")
 
 @cache
 def sql_text(name: str) -> str:
-    """The text of `sql/NAME.sql`, with each line `-- part: X` replaced by `sql/parts/X.sql`."""
+    """The text of `sql/NAME.sql`; each line `-- part: X`, in parts too, is replaced by `sql/parts/X.sql`."""
     lines = []
     for line in _SQL.joinpath(f"{name}.sql").read_text(encoding="utf-8").splitlines():
         head, found, part = line.partition("-- part: ")
-        if found and not head.strip():
-            lines.append(_SQL.joinpath("parts", f"{part.strip()}.sql").read_text(encoding="utf-8").rstrip())
-        else:
-            lines.append(line)
+        lines.append(sql_text(f"parts/{part.strip()}").rstrip() if found and not head.strip() else line)
     return "\n".join(lines)
 
 
@@ -58,6 +57,10 @@ class Statement(Generic[Row]):
         """The statement with its parameters, ready to be yielded."""
         return Call(self, params)
 
+    def copy(self, rows: "Iterable[Sequence[Any]]") -> "Copy":
+        """A statement `copy … from stdin` with its rows, ready to be yielded."""
+        return Copy(self, rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Row]):
@@ -65,6 +68,20 @@ class Call(Generic[Row]):
 
     statement: Statement[Row]
     params: dict[str, Any]
+
+    def composed(self) -> str | sql.Composed:
+        """The text to be sent. Parameters that are `Identifier`s take the places `{name}` in it."""
+        names = {name: value for name, value in self.params.items() if isinstance(value, sql.Identifier)}
+        text = self.statement.sql
+        return sql.SQL(text).format(**names) if names else text
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Rows for a `copy … from stdin`, in the order of its columns."""
+
+    statement: Statement[Any]
+    rows: "Iterable[Sequence[Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +91,8 @@ class Atomic(Generic[R]):
     verb: "Verb[R]"
 
 
-Verb = Generator[Call[Any] | Atomic[Any], Any, R]
+Wish = Call[Any] | Copy | Atomic[Any]
+Verb = Generator[Wish, Any, R]
 
 
 def run(verb: Verb[R], *, using: str | None = None) -> R:
@@ -90,13 +108,18 @@ def run(verb: Verb[R], *, using: str | None = None) -> R:
     connection = connections[using or conf.get().database]
     wrapped: dict[psycopg.Error, Exception] = {}
 
-    def answer(wish: Call[Any] | Atomic[Any]) -> Any:
+    def answer(wish: Wish) -> Any:
         if isinstance(wish, Atomic):
             with transaction.atomic(using=connection.alias):
                 return _drive(wish.verb, answer)
         try:
             with connection.cursor() as cursor:
-                cursor.execute(wish.statement.sql, wish.params)
+                if isinstance(wish, Copy):
+                    with connection.wrap_database_errors, cursor.cursor.copy(wish.statement.sql) as copy:
+                        for row in wish.rows:
+                            copy.write_row(row)
+                    return None
+                cursor.execute(wish.composed(), wish.params)
                 rows = cursor.fetchall() if cursor.description else []
         except UnicodeEncodeError as error:
             refused = _not_encodable(error)
@@ -116,7 +139,7 @@ def run(verb: Verb[R], *, using: str | None = None) -> R:
         raise wrapped.get(error, error) from error
 
 
-def _drive(verb: Verb[R], answer: "Callable[[Call[Any] | Atomic[Any]], Any]") -> R:
+def _drive(verb: Verb[R], answer: "Callable[[Wish], Any]") -> R:
     try:
         wish = next(verb)
         while True:
@@ -156,13 +179,18 @@ async def arun(verb: Verb[R], connection: psycopg.AsyncConnection[Any]) -> R:
         verb.close()
 
 
-async def _answer(wish: Call[Any] | Atomic[Any], connection: psycopg.AsyncConnection[Any]) -> Any:
+async def _answer(wish: Wish, connection: psycopg.AsyncConnection[Any]) -> Any:
     if isinstance(wish, Atomic):
         async with connection.transaction():
             return await arun(wish.verb, connection)
+    if isinstance(wish, Copy):
+        async with connection.cursor() as cursor, cursor.copy(wish.statement.sql) as copy:
+            for row in wish.rows:
+                await copy.write_row(row)
+        return None
     async with connection.cursor(row_factory=args_row(wish.statement.row)) as cursor:
         try:
-            await cursor.execute(wish.statement.sql, wish.params)
+            await cursor.execute(wish.composed(), wish.params)
         except UnicodeEncodeError as error:
             raise _not_encodable(error) from None
         return await cursor.fetchall() if cursor.description else []

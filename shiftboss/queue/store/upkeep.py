@@ -1,18 +1,21 @@
-"""What the maintainer does, and keepers at a low rate: stage, reap, partitions. Safe in many processes at once."""
+"""What the maintainer does, and keepers at a low rate: stage, reap, end what is late.
 
-from collections.abc import Callable, Iterable
+Safe in many processes at once.
+"""
+
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.states import State
-from shiftboss.queue.store.statement import Statement, Verb
+from shiftboss.queue.store import operate
+from shiftboss.queue.store.partitions import with_todays_partitions
+from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
-R = TypeVar("R")
-PARTITIONED = ("shiftboss_finished", "shiftboss_attempt", "shiftboss_event")
+KEY_MILLISECONDS = 200
+"""How long a follow-up waits for a transaction that is about to take its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +28,25 @@ class Reaped:
     worker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """Day partitions made now, and those that a lock kept from being made: to be tried again soon."""
-
-    made: tuple[tuple[str, date], ...]
-    pending: tuple[tuple[str, date], ...]
-
-
 def _first(value: Any, *_: Any) -> Any:
     return value
 
 
 _STAGE = Statement("stage", _first)
-_REAP = Statement("reap", lambda id, state, fence, worker_id: Reaped(id, State(state), fence, worker_id))
+_REAP = Statement("reap", lambda id, state, fence, worker_id, _: Reaped(id, State(state), fence, worker_id))
 _QUARANTINE_UNKNOWN = Statement("quarantine_unknown", _first)
-_TODAY = Statement("today", _first)
-_PARTITIONS = Statement("partitions", lambda parent, day: (parent, day))
-_MAKE_PARTITION = Statement("make_partition", _first)
+_EXPIRE = Statement("expire", _first)
+_FOLLOW_UPS = Statement("follow_ups", _first)
+_STAGE_FOLLOW_UP = Statement("stage_follow_up", _first)
+_LOCK_TIMEOUT = Statement("lock_timeout", lambda *_: None)
+_HELD_TOO_LONG = Statement("held_too_long", _first)
 
 
 def stage(*, authority: Authority, limit: int = 5000) -> Verb[int]:
-    """Make due jobs available, at most `limit`; answers how many."""
+    """Make due jobs available, and follow-ups whose key is free; at most `limit`. Answers how many."""
     require_system(authority, "stage")
     rows = yield _STAGE.call(limit=limit)
-    return len(rows)
+    return len(rows) + (yield from _stage_follow_ups(limit))
 
 
 def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
@@ -70,47 +67,35 @@ def quarantine_unknown(*, authority: Authority, seconds: float, limit: int = 100
     return len(rows)
 
 
-def make_partitions(*, authority: Authority, days_ahead: int) -> Verb[Partitions]:
-    """Make the day partitions from today to `days_ahead` days from now that are missing."""
-    require_system(authority, "partitions")
-    return (yield from _make_missing(days_ahead))
-
-
-def with_todays_partitions(write: Callable[[], Verb[R]]) -> Verb[R]:
-    """Run a verb; where it meets a day without a partition, make today's and tomorrow's and run it once more."""
-    try:
-        return (yield from write())
-    except pg.CheckViolation as error:
-        if not met_missing_day(error):
-            raise
-    yield from _make_missing(1)
-    return (yield from write())
-
-
-def met_missing_day(error: Exception) -> bool:
-    """Whether a write failed because no partition takes its row."""
-    # A CHECK has a name, a missing partition has none; the server's words depend on its language.
-    return isinstance(error, pg.CheckViolation) and error.diag.constraint_name is None
-
-
-def _make_missing(days_ahead: int) -> Verb[Partitions]:
-    [today] = yield _TODAY.call()
-    existing = set((yield _PARTITIONS.call()))
-    days = [today + timedelta(days=ahead) for ahead in range(days_ahead + 1)]
-    missing = [(parent, day) for day in days for parent in PARTITIONED if (parent, day) not in existing]
-    return (yield from _make(missing))
-
-
-def _make(missing: Iterable[tuple[str, date]]) -> Verb[Partitions]:
-    made, pending = [], []
-    for parent, day in missing:
+def _stage_follow_ups(limit: int) -> Verb[int]:
+    staged = 0
+    for job_id in (yield _FOLLOW_UPS.call(limit=limit)):
         try:
-            [is_new] = yield _MAKE_PARTITION.call(parent=parent, day=day)
-        except (pg.LockNotAvailable, pg.DeadlockDetected):
-            pending.append((parent, day))
-        except (pg.DuplicateTable, pg.DuplicateObject, pg.UniqueViolation, pg.InvalidObjectDefinition):
-            pass  # another process was faster
-        else:
-            if is_new:
-                made.append((parent, day))
-    return Partitions(made=tuple(made), pending=tuple(pending))
+            staged += yield Atomic(_stage_follow_up(job_id))
+        except (pg.UniqueViolation, pg.LockNotAvailable):
+            pass  # somebody has taken, or is about to take, the key: it waits on
+    return staged
+
+
+def _stage_follow_up(job_id: int) -> Verb[int]:
+    yield _LOCK_TIMEOUT.call(milliseconds=KEY_MILLISECONDS)
+    return len((yield _STAGE_FOLLOW_UP.call(id=job_id)))
+
+
+def expire(*, authority: Authority, limit: int = 1000) -> Verb[int]:
+    """Cancel jobs that still wait after their deadline, at most `limit`; answers how many."""
+    require_system(authority, "expire")
+    return (yield from with_todays_partitions(lambda: _expire(limit)))
+
+
+def _expire(limit: int) -> Verb[int]:
+    rows = yield _EXPIRE.call(limit=limit)
+    return len(rows)
+
+
+def discard_held_too_long(*, authority: Authority, seconds: float, limit: int = 1000) -> Verb[int]:
+    """Discard jobs that have been quarantined for longer than `seconds`; answers how many."""
+    require_system(authority, "discard")
+    ids = yield _HELD_TOO_LONG.call(seconds=seconds, limit=limit)
+    answer = yield from operate.discard(ids, authority=authority)
+    return len(answer.changed)

@@ -4,6 +4,8 @@ with picked as materialized (
     select id
     from shiftboss_job
     where state = 'available' and queue = %(queue)s and task = any (%(tasks)s)
+        and (deadline is null or deadline > clock_timestamp())
+        and not exists (select from shiftboss_queue q where q.name = %(queue)s and q.paused_at is not null)
         and priority = %(priority)s and (due_at, id) > (%(due_at)s, %(id)s)
     order by due_at, id
     limit %(limit)s

@@ -5,20 +5,17 @@ with outcome as materialized (
     from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(results)s::text[], %(run_ms)s::integer[])
         as o (id, fence, result, run_ms)
 ),
-gone as (
+ended as (
     delete from shiftboss_job j
     using outcome o
     where
 -- part: guard
-    returning j.*, o.result, o.run_ms
-)
-insert into shiftboss_finished (id,
--- part: job_columns
-    , result, run_ms, finished_at)
-select id, queue, task, args, 'completed', priority, due_at, deadline, enqueued_at, owner, tenant, key, watchers,
-    tags, limit_keys, meta, trace, batch_id, rerun_of, revision_id, code_version, failures, losses,
-    failure_limit, loss_limit, suspect, worker_id, fence, null, started_at, cancel_cause, cancel_requested_at,
-    null, null, progress, event_seq, error_code, error_type, error_message, error_fingerprint,
-    result::jsonb, run_ms, statement_timestamp()
-from gone
-returning id, fence
+    returning j.*, 'completed' as final_state, j.worker_id as final_worker, null::text as new_cause, o.result,
+        o.run_ms, null::text as new_code, null::text as new_type, null::text as new_message,
+        null::text as new_fingerprint
+),
+rested as (
+    select id from ended
+),
+-- part: moved
+select id, fence, (select count(*) from awaited) from moved

@@ -1,4 +1,5 @@
--- fail: a worker's handler raised; retryable after its backoff, or quarantined at the failure limit.
+-- fail: a worker's handler raised; retryable after its backoff, quarantined at the failure limit, cancelled
+-- where that was asked for.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *
@@ -22,8 +23,19 @@ failed as (
     from outcome o
     where
 -- part: guard
+        and j.cancel_requested_at is null
     returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
         o.fingerprint, o.traceback
+),
+ended as (
+    delete from shiftboss_job j
+    using outcome o
+    where
+-- part: guard
+        and j.cancel_requested_at is not null
+    returning j.*, 'cancelled' as final_state, j.worker_id as final_worker, null::text as new_cause,
+        null::text as result, o.run_ms, o.code as new_code, o.type as new_type, o.message as new_message,
+        o.fingerprint as new_fingerprint, o.traceback
 ),
 evidence as (
     insert into shiftboss_attempt (
@@ -31,6 +43,21 @@ evidence as (
         error_message, error_fingerprint, traceback)
     select id, fence, queue, task, %(worker_id)s, 'failed', started_at, statement_timestamp(), run_ms, code,
         type, message, fingerprint, traceback
-    from failed
-)
-select id, fence from failed
+    from (
+        select id, fence, queue, task, started_at, run_ms, code, type, message, fingerprint, traceback
+        from failed
+        union all
+        select id, fence, queue, task, started_at, run_ms, new_code, new_type, new_message, new_fingerprint,
+            traceback
+        from ended
+    ) attempt
+),
+rested as (
+    select id from failed where state = 'quarantined'
+    union all
+    select id from ended
+),
+-- part: moved
+select id, fence, (select count(*) from awaited) from failed
+union all
+select id, fence, (select count(*) from awaited) from moved

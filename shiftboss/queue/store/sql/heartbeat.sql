@@ -15,7 +15,7 @@ renewed as (
     update shiftboss_job j
     set lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_seconds)s)
     where j.id = any (array(select id from held))
-    returning j.id, j.fence
+    returning j.id, j.fence, j.cancel_cause
 )
 select o.id, o.fence,
     case
@@ -23,7 +23,8 @@ select o.id, o.fence,
         -- Ours and unexpired, but locked by somebody: to be asked again.
         when ours.yes then 'busy'
         else 'lost'
-    end
+    end,
+    r.cancel_cause
 from outcome o
 left join renewed r on r.id = o.id and r.fence = o.fence
 left join lateral (

@@ -1,24 +1,40 @@
--- quarantine: a worker holds a job back that cannot run at all (unknown task, invalid arguments).
+-- quarantine: a worker holds a job back that cannot run at all (unknown task, invalid arguments). Cancelled
+-- where that was asked for.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
-    select *
+    select *, null::integer as run_ms
     from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(reasons)s::text[], %(messages)s::text[])
-        as o (id, fence, reason, message)
+        as o (id, fence, code, message)
 ),
 held as (
     update shiftboss_job j
-    set state = 'quarantined', quarantine_reason = o.reason, quarantined_at = clock_timestamp(),
+    set state = 'quarantined', quarantine_reason = o.code, quarantined_at = clock_timestamp(),
         worker_id = null, lease_expires_at = null,
-        error_code = o.reason, error_type = null, error_message = o.message, error_fingerprint = null
+        error_code = o.code, error_type = null, error_message = o.message, error_fingerprint = null
     from outcome o
     where
 -- part: guard
-    returning j.id, j.fence, j.queue, j.task, j.started_at, o.reason, o.message
+        and j.cancel_requested_at is null
+    returning j.id, j.fence, j.queue, j.task, j.started_at, o.code, o.message
 ),
+-- part: cancelled
+,
+rested as (
+    select id from held
+    union all
+    select id from ended
+),
+-- part: moved
+,
 evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message)
-    select id, fence, queue, task, %(worker_id)s, 'quarantined', started_at, statement_timestamp(), reason, message
+    select id, fence, queue, task, %(worker_id)s, 'quarantined', started_at, statement_timestamp(), code, message
     from held
+    union all
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code, null
+    from ended
 )
-select id, fence from held
+select id, fence, (select count(*) from awaited) from held
+union all
+select id, fence, (select count(*) from awaited) from moved

@@ -1,8 +1,8 @@
 -- reap: the maintainer or a keeper takes jobs from leases that have expired; at the loss limit they are
--- quarantined. Guard: running and expired, by the row as locked; locks never waited for.
--- Index: shiftboss_job_running.
+-- quarantined, and cancelled where that was asked for.
+-- Guard: running and expired, by the row as locked; locks never waited for. Index: shiftboss_job_running.
 with expired as materialized (
-    select id, fence, worker_id
+    select id, fence, worker_id, cancel_requested_at
     from shiftboss_job
     where state = 'running' and lease_expires_at <= clock_timestamp()
     order by id
@@ -20,14 +20,33 @@ reaped as (
         error_code = 'lease_expired', error_type = null, error_fingerprint = null,
         error_message = 'the worker stopped renewing its lease'
     from expired e
-    where j.id = any (array(select id from expired)) and j.id = e.id
+    where j.id = any (array(select id from expired where cancel_requested_at is null)) and j.id = e.id
     returning j.id, j.state, e.fence, e.worker_id, j.queue, j.task, j.started_at
+),
+ended as (
+    delete from shiftboss_job j
+    where j.id = any (array(select id from expired where cancel_requested_at is not null))
+    returning j.*, 'cancelled' as final_state, null::bigint as final_worker, null::text as new_cause,
+        null::text as result, null::integer as run_ms, 'lease_expired' as new_code, null::text as new_type,
+        'the worker stopped renewing its lease' as new_message, null::text as new_fingerprint
+),
+rested as (
+    select id from reaped where state = 'quarantined'
+    union all
+    select id from ended
+),
+-- part: moved
+,
+taken as (
+    select id, state, fence, worker_id, queue, task, started_at from reaped
+    union all
+    select id, final_state, fence, worker_id, queue, task, started_at from ended
 ),
 evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message)
     select id, fence, queue, task, worker_id, 'lost', started_at, statement_timestamp(), 'lease_expired',
         'the worker stopped renewing its lease'
-    from reaped
+    from taken
 )
-select id, state, fence, worker_id from reaped
+select id, state, fence, worker_id, (select count(*) from awaited) from taken

@@ -1,5 +1,6 @@
 -- reap: a keeper settles at once what its dead executor had in hand. A death while the job ran alone counts
--- as a loss, at the limit as poison; a death among several makes each a suspect that next runs alone.
+-- as a loss, at the limit as poison; a death among several makes each a suspect that next runs alone. Cancelled
+-- where that was asked for.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *
@@ -21,13 +22,36 @@ reaped as (
     from outcome o
     where
 -- part: guard
+        and j.cancel_requested_at is null
     returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.code, o.message, o.evidence
+),
+ended as (
+    delete from shiftboss_job j
+    using outcome o
+    where
+-- part: guard
+        and j.cancel_requested_at is not null
+    returning j.*, 'cancelled' as final_state, j.worker_id as final_worker, null::text as new_cause,
+        null::text as result, null::integer as run_ms, o.code as new_code, null::text as new_type,
+        o.message as new_message, null::text as new_fingerprint, o.evidence
 ),
 evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message, evidence)
     select id, fence, queue, task, %(worker_id)s, 'lost', started_at, statement_timestamp(), code, message,
         evidence::jsonb
-    from reaped
-)
-select id, fence from reaped
+    from (
+        select id, fence, queue, task, started_at, code, message, evidence from reaped
+        union all
+        select id, fence, queue, task, started_at, new_code, new_message, evidence from ended
+    ) lost
+),
+rested as (
+    select id from reaped where state = 'quarantined'
+    union all
+    select id from ended
+),
+-- part: moved
+select id, fence, (select count(*) from awaited) from reaped
+union all
+select id, fence, (select count(*) from awaited) from moved

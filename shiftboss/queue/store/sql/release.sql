@@ -1,7 +1,9 @@
--- release: a worker gives jobs back unharmed; available at once, nothing is counted, due_at stays.
+-- release: a worker gives jobs back unharmed; available at once, nothing is counted, due_at stays. Cancelled
+-- where that was asked for.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
-    select * from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(codes)s::text[]) as o (id, fence, code)
+    select *, null::integer as run_ms
+    from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(codes)s::text[]) as o (id, fence, code)
 ),
 released as (
     update shiftboss_job j
@@ -9,16 +11,29 @@ released as (
     from outcome o
     where
 -- part: guard
+        and j.cancel_requested_at is null
     returning j.id, j.fence, j.queue, j.task, j.priority, j.started_at, o.code
 ),
+-- part: cancelled
+,
+rested as (
+    select id from ended
+),
+-- part: moved
+,
 evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code)
     select id, fence, queue, task, %(worker_id)s, 'released', started_at, statement_timestamp(), code
     from released
+    union all
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code
+    from ended
 ),
 became_available as (
     select queue, priority from released
 ),
 -- part: notified
 select id, fence, (select count(*) from notified) from released
+union all
+select id, fence, (select count(*) from awaited) from moved

@@ -20,7 +20,9 @@ cross join lateral (
     (
         select true
         from shiftboss_attempt a
-        where a.job_id = o.id and a.fence = o.fence and a.worker_id = %(worker_id)s and a.outcome = %(outcome)s
+        where a.job_id = o.id and a.fence = o.fence and a.worker_id = %(worker_id)s
+            and (a.outcome = %(outcome)s
+                or a.outcome = 'cancelled' and %(outcome)s in ('released', 'snoozed', 'discarded', 'quarantined'))
         limit 1
     )
     limit 1

@@ -4,7 +4,7 @@ with due as materialized (
     select id
     from shiftboss_job
     -- By a stable function, so that the index ends the walk at what is not yet due.
-    where state in ('scheduled', 'retryable') and due_at <= statement_timestamp()
+    where state in ('scheduled', 'retryable') and not follow_up and due_at <= statement_timestamp()
     order by due_at, id
     limit %(limit)s
     for no key update skip locked

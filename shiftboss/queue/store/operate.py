@@ -1,0 +1,233 @@
+"""What people do to jobs, many at a time: each verb is one guarded statement over the jobs named.
+
+Nothing waits for a row's lock: a job that somebody else has in hand comes back as busy. Who has to act on one job
+calls `hold` first. Rows that a verb did not change are told apart by where they stand.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from psycopg import errors as pg
+
+from shiftboss.queue import states
+from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.errors import Busy, InvalidJob
+from shiftboss.queue.states import FINAL, State, legal_verbs
+from shiftboss.queue.store.enqueue import Enqueued
+from shiftboss.queue.store.partitions import with_todays_partitions
+from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
+
+HOLD_MILLISECONDS = 2000
+"""How long an act waits for a job that another transaction has locked."""
+
+
+class Why(StrEnum):
+    """Why a verb did not change a job."""
+
+    MISSING = "missing"
+    STATE = "state"
+    KEY_HELD = "key_held"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A job that a verb has changed. A running job whose end was asked for is running before and after."""
+
+    id: int
+    before: State
+    after: State
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A job that a verb left as it is: where it stands now, and who holds its key where that is the reason."""
+
+    id: int
+    why: Why
+    state: State | None = None
+    holder: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verb did to the jobs that it was given, each of them once."""
+
+    changed: tuple[Changed, ...] = ()
+    unchanged: tuple[Unchanged, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How often a job may fail and be lost: by task, and for tasks that are not named."""
+
+    failures: int
+    losses: int
+    by_task: Mapping[str, tuple[int, int]]
+
+    def params(self) -> dict[str, Any]:
+        """The parameters of the statements that use them."""
+        by_task = json.dumps({task: list(limits) for task, limits in self.by_task.items()})
+        return {"failure_limit": self.failures, "loss_limit": self.losses, "limits": by_task}
+
+
+def _changed(id: int, before: str, after: str, *_: Any) -> Changed:
+    return Changed(id, State(before), State(after))
+
+
+_CANCEL = Statement("cancel", _changed)
+_EXPEDITE = Statement("expedite", _changed)
+_REINSTATE = Statement("reinstate", _changed)
+_DISCARD_HELD = Statement("discard_held", _changed)
+_HOLD_BACK = Statement("hold_back", _changed)
+_REPRIORITISE = Statement("reprioritise", _changed)
+_RESCHEDULE = Statement("reschedule", _changed)
+_RERUN = Statement("rerun", lambda id, state, at, _: Enqueued(id, State(state), at))
+_STANDING = Statement("standing", lambda id, state, holder: (id, None if state is None else State(state), holder))
+_NUMBER_EVENTS = Statement("number_events", lambda *_: None)
+_LOCK_TIMEOUT = Statement("lock_timeout", lambda *_: None)
+_HOLD = Statement("hold", lambda id: int(id))
+
+
+def hold(job_ids: Sequence[int], *, authority: Authority) -> Verb[None]:
+    """Lock live jobs until the open transaction ends, waiting for a bounded time. Raises Busy.
+
+    Within a transaction only, before a verb on the same jobs.
+    """
+    owner_of(authority)
+    yield _LOCK_TIMEOUT.call(milliseconds=HOLD_MILLISECONDS)
+    try:
+        yield _HOLD.call(ids=list(job_ids))
+    except (pg.LockNotAvailable, pg.DeadlockDetected):
+        raise Busy("another transaction holds this job just now; try again") from None
+
+
+def cancel(job_ids: Sequence[int], *, authority: Authority, cause: str = "user") -> Verb[Answer]:
+    """End jobs: waiting and quarantined ones at once; of running ones the end is asked for.
+
+    `Owner` may cancel its own jobs and those that it watches, but not quarantined ones.
+    """
+    params = {"owner": owner_of(authority), "cause": cause}
+    return (yield from _act(states.Verb.CANCEL, _CANCEL, job_ids, params))
+
+
+def expedite(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:
+    """Make waiting jobs available before they are due. `by`: who did it, for the event."""
+    return (yield from _operate(states.Verb.EXPEDITE, _EXPEDITE, job_ids, authority, by, {}))
+
+
+def reinstate(job_ids: Sequence[int], *, authority: Authority, by: str, limits: Limits) -> Verb[Answer]:
+    """Let quarantined jobs run again, with as many more attempts as `limits` says. A held key is named."""
+    params = limits.params()
+    return (yield from _operate(states.Verb.REINSTATE, _REINSTATE, job_ids, authority, by, params))
+
+
+def discard(job_ids: Sequence[int], *, authority: Authority) -> Verb[Answer]:
+    """Give quarantined jobs up for good."""
+    require_system(authority, states.Verb.DISCARD)
+    return (yield from _act(states.Verb.DISCARD, _DISCARD_HELD, job_ids, {}))
+
+
+def quarantine(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:
+    """Hold waiting jobs back until somebody reinstates them."""
+    return (yield from _operate(states.Verb.QUARANTINE, _HOLD_BACK, job_ids, authority, by, {}))
+
+
+def reprioritise(job_ids: Sequence[int], *, authority: Authority, by: str, priority: int) -> Verb[Answer]:
+    """Give waiting jobs another priority, from -100 to 100, higher first. Raises InvalidJob."""
+    if not -100 <= priority <= 100:
+        raise InvalidJob(f"priority is a whole number from -100 to 100, not {priority}")
+    params = {"priority": priority}
+    return (yield from _operate(states.Verb.REPRIORITISE, _REPRIORITISE, job_ids, authority, by, params))
+
+
+def reschedule(job_ids: Sequence[int], *, authority: Authority, by: str, due_at: datetime) -> Verb[Answer]:
+    """Set when waiting jobs are due, an aware time. Raises InvalidJob."""
+    if due_at.utcoffset() is None:
+        raise InvalidJob("due_at must be an aware datetime: add a time zone")
+    params = {"due_at": due_at}
+    return (yield from _operate(states.Verb.RESCHEDULE, _RESCHEDULE, job_ids, authority, by, params))
+
+
+def rerun(job_id: int, *, authority: Authority, limits: Limits) -> Verb[Enqueued | Unchanged]:
+    """Run a finished job once more, as a new job of the same owner and key, and with no watchers."""
+    owner = owner_of(authority)
+    rows: list[Enqueued] = yield _RERUN.call(id=job_id, owner=owner, **limits.params())
+    if rows:
+        return rows[0]
+    [standing] = yield _STANDING.call(ids=[job_id], owner=owner)
+    _, state, holder = standing
+    if state is None:
+        return Unchanged(job_id, Why.MISSING)
+    if state not in FINAL:
+        return Unchanged(job_id, Why.STATE, state)
+    return Unchanged(job_id, Why.BUSY if holder is None else Why.KEY_HELD, state, holder)
+
+
+def _operate(
+    verb: states.Verb,
+    statement: Statement[Changed],
+    job_ids: Sequence[int],
+    authority: Authority,
+    by: str,
+    params: dict[str, Any],
+) -> Verb[Answer]:
+    """A verb that leaves events; whoever stores events of a job numbers them alone."""
+    require_system(authority, verb)
+    answer: Answer = yield Atomic(_numbered(verb, statement, job_ids, {"by": by, "kind": verb.value, **params}))
+    return answer
+
+
+def _numbered(
+    verb: states.Verb, statement: Statement[Changed], job_ids: Sequence[int], params: dict[str, Any]
+) -> Verb[Answer]:
+    yield _NUMBER_EVENTS.call(ids=sorted(job_ids))
+    return (yield from _act(verb, statement, job_ids, params))
+
+
+def _act(
+    verb: states.Verb, statement: Statement[Changed], job_ids: Sequence[int], params: dict[str, Any]
+) -> Verb[Answer]:
+    job_ids = sorted(set(job_ids))
+    changed = yield from with_todays_partitions(lambda: _write(statement, job_ids, params))
+    left = sorted(set(job_ids) - {job.id for job in changed})
+    owner = params.get("owner")
+    standings = (yield _STANDING.call(ids=left, owner=owner)) if left else []
+    unchanged = tuple(_unchanged(verb, owner, *standing) for standing in standings)
+    return Answer(tuple(sorted(changed, key=lambda job: job.id)), unchanged)
+
+
+def _write(statement: Statement[Changed], job_ids: Sequence[int], params: dict[str, Any]) -> Verb[list[Changed]]:
+    """The jobs in one statement; halved where two of them want one key, until the loser is alone."""
+    try:
+        changed: list[Changed] = yield Atomic(_one(statement.call(ids=list(job_ids), **params)))
+    except pg.UniqueViolation:
+        if len(job_ids) == 1:
+            return []
+    else:
+        return changed
+    middle = len(job_ids) // 2
+    first = yield from _write(statement, job_ids[:middle], params)
+    return [*first, *(yield from _write(statement, job_ids[middle:], params))]
+
+
+def _one(call: Call[Changed]) -> Verb[list[Changed]]:
+    rows: list[Changed] = yield call
+    return rows
+
+
+def _unchanged(
+    verb: states.Verb, owner: str | None, job_id: int, state: State | None, holder: int | None
+) -> Unchanged:
+    if state is None:
+        return Unchanged(job_id, Why.MISSING)
+    if verb not in legal_verbs(state) or (owner is not None and state is State.QUARANTINED):
+        return Unchanged(job_id, Why.STATE, state)
+    # Its state allows the verb, and still it was not changed: its key is taken, or its row was locked.
+    if holder is not None and verb in {states.Verb.REINSTATE, states.Verb.EXPEDITE}:
+        return Unchanged(job_id, Why.KEY_HELD, state, holder)
+    return Unchanged(job_id, Why.BUSY, state)

@@ -1,0 +1,4 @@
+copy shiftboss_job (
+    id, queue, task, args, state, priority, due_at, deadline, enqueued_at, owner, tenant, watchers, tags, meta,
+    failure_limit, loss_limit)
+from stdin

@@ -1,0 +1,22 @@
+-- discard: an operator, or the system after the quarantine's retention, gives quarantined jobs up for good.
+-- Guard: quarantined; row locks never waited for. Index: primary key.
+with picked as materialized (
+    select j.id
+    from shiftboss_job j
+    where j.id = any (%(ids)s::bigint[])
+        and j.state = 'quarantined'
+    order by j.id
+    for no key update skip locked
+),
+ended as (
+    delete from shiftboss_job j
+    where j.id = any (array(select id from picked))
+    returning j.*, 'discarded' as final_state, null::bigint as final_worker, null::text as new_cause,
+        null::text as result, null::integer as run_ms, null::text as new_code, null::text as new_type,
+        null::text as new_message, null::text as new_fingerprint
+),
+rested as (
+    select id from ended
+),
+-- part: moved
+select id, 'quarantined', 'discarded', (select count(*) from awaited) from moved

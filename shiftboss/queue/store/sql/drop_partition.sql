@@ -1,0 +1,2 @@
+-- prune: a day that no table holds any more is gone.
+drop table {partition}

@@ -1,0 +1,27 @@
+-- quarantine: an operator holds waiting jobs back.
+-- Guard: waiting; row locks never waited for. Index: primary key.
+with picked as materialized (
+    select j.id, j.state
+    from shiftboss_job j
+    where j.id = any (%(ids)s::bigint[])
+        and j.state in ('scheduled', 'available', 'retryable')
+    order by j.id
+    for no key update skip locked
+),
+held as (
+    update shiftboss_job j
+    set state = 'quarantined', quarantine_reason = 'operator', quarantined_at = clock_timestamp()
+    from picked p
+    where j.id = p.id
+    returning j.id, j.event_seq, p.state as state_before
+),
+rested as (
+    select id from held
+),
+-- part: awaited
+,
+changed as (
+    select id, event_seq, state_before, '{}'::jsonb as detail from held
+),
+-- part: noted
+select id, state_before, 'quarantined', (select count(*) from awaited) from held

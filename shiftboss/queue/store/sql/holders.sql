@@ -1,0 +1,8 @@
+-- Who holds a key: the live job, and its follow-up. Indexes: shiftboss_job_key, shiftboss_job_follow_up.
+select id, state, enqueued_at, follow_up
+from shiftboss_job
+where key = %(key)s and state <> 'quarantined' and not follow_up
+union all
+select id, state, enqueued_at, follow_up
+from shiftboss_job
+where key = %(key)s and state <> 'quarantined' and follow_up

@@ -1,0 +1,12 @@
+-- prune: the partitions of days before this one, those whose detach was begun first. `standing`: attached,
+-- pending (a detach was interrupted), or detached (it only has to be dropped).
+select p.relname::text as parent, to_date(right(c.relname, 8), 'YYYYMMDD') as day,
+    case when i.inhparent is null then 'detached' when i.inhdetachpending then 'pending' else 'attached' end
+        as standing
+from pg_class c
+join pg_class p on p.relname = left(c.relname, -9) and p.relnamespace = c.relnamespace
+left join pg_inherits i on i.inhrelid = c.oid
+where p.oid in ('shiftboss_finished'::regclass, 'shiftboss_attempt'::regclass, 'shiftboss_event'::regclass)
+    and c.relkind = 'r' and c.relname ~ '_[0-9]{8}$'
+    and to_date(right(c.relname, 8), 'YYYYMMDD') < %(before)s::date
+order by i.inhparent is not null and not i.inhdetachpending, 1, 2

@@ -1,0 +1,32 @@
+-- enqueue with on_conflict `replace`: the waiting holder of the key is superseded by the new job.
+-- Guard: the holder still waits and still holds the key. Indexes: primary key, shiftboss_job_key.
+with ended as (
+    delete from shiftboss_job j
+    where j.id = %(holder)s and j.key = %(key)s and j.state in ('scheduled', 'available', 'retryable')
+    returning j.*, 'cancelled' as final_state, null::bigint as final_worker, 'superseded' as new_cause,
+        null::text as result, null::integer as run_ms, null::text as new_code, null::text as new_type,
+        null::text as new_message, null::text as new_fingerprint
+),
+rested as (
+    select id from ended
+),
+-- part: moved
+,
+enqueued as (
+    insert into shiftboss_job (
+-- part: new_job
+        , follow_up)
+    select %(queue)s, %(task)s, %(args)s::jsonb,
+        case when follow_up or %(due_at)s::timestamptz > statement_timestamp() then 'scheduled'
+            else 'available' end,
+        %(priority)s, coalesce(%(due_at)s::timestamptz, statement_timestamp()), %(deadline)s::timestamptz,
+        statement_timestamp(), %(owner)s, %(tenant)s, %(key)s, %(watchers)s::text[], %(tags)s::text[],
+        %(meta)s::jsonb, %(failure_limit)s, %(loss_limit)s, follow_up
+    from ended
+    returning id, queue, priority, state, enqueued_at
+),
+became_available as (
+    select queue, priority from enqueued where state = 'available'
+),
+-- part: notified
+select id, state, enqueued_at, (select count(*) from notified), (select count(*) from awaited) from enqueued

@@ -1,0 +1,37 @@
+-- snooze: a worker's handler asks to run again later; nothing is counted. Cancelled where that was asked for.
+-- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
+with outcome as materialized (
+    select *, null::text as code
+    from unnest(
+        %(ids)s::bigint[], %(fences)s::bigint[], %(seconds)s::double precision[], %(run_ms)s::integer[])
+        as o (id, fence, seconds, run_ms)
+),
+snoozed as (
+    update shiftboss_job j
+    set state = 'scheduled', due_at = clock_timestamp() + make_interval(secs => o.seconds),
+        worker_id = null, lease_expires_at = null
+    from outcome o
+    where
+-- part: guard
+        and j.cancel_requested_at is null
+    returning j.id, j.fence, j.queue, j.task, j.started_at, o.run_ms
+),
+-- part: cancelled
+,
+rested as (
+    select id from ended
+),
+-- part: moved
+,
+evidence as (
+    insert into shiftboss_attempt (
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, run_ms)
+    select id, fence, queue, task, %(worker_id)s, 'snoozed', started_at, statement_timestamp(), run_ms
+    from snoozed
+    union all
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), run_ms
+    from ended
+)
+select id, fence, null from snoozed
+union all
+select id, fence, (select count(*) from awaited) from moved
