@@ -30,6 +30,24 @@ class KeyHeld(ShiftbossError):
         self.holder = holder
 
 
+class MovedOn(ShiftbossError):
+    """The job is no longer in a state that allows this act; `state` is the present one. Nothing was changed."""
+
+    def __init__(self, job_id: int, act: str, state: str) -> None:
+        super().__init__(f"job {job_id} has moved on: it is {state}, and a {state} job cannot be changed by {act}")
+        self.job_id = job_id
+        self.act = act
+        self.state = state
+
+
+class ReasonNeeded(ShiftbossError, ValueError):
+    """The act wants a reason, which the audit keeps."""
+
+
+class RequestReused(ShiftbossError):
+    """The same request id was used by the same person for another act."""
+
+
 class Busy(ShiftbossError):
     """Another transaction holds what this call needs; nothing was changed, and it can be tried again."""
 

@@ -88,9 +88,38 @@ _REPRIORITISE = Statement("reprioritise", _changed)
 _RESCHEDULE = Statement("reschedule", _changed)
 _RERUN = Statement("rerun", lambda id, state, at, _: Enqueued(id, State(state), at))
 _STANDING = Statement("standing", lambda id, state, holder: (id, None if state is None else State(state), holder))
+_MATCHING = Statement("matching", lambda id: int(id))
+_COUNT_MATCHING = Statement("count_matching", lambda n: int(n))
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _LOCK_TIMEOUT = Statement("lock_timeout", lambda *_: None)
 _HOLD = Statement("hold", lambda id: int(id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Live jobs that a bulk act means: in these states, of one queue and task or of all."""
+
+    states: frozenset[State]
+    queue: str | None = None
+    task: str | None = None
+
+    def params(self) -> dict[str, Any]:
+        """The parameters of the statements that use them."""
+        return {"queue": self.queue, "task": self.task, "states": sorted(map(str, self.states))}
+
+
+def matching(which: Matching, *, authority: Authority, before_id: int | None, limit: int) -> Verb[list[int]]:
+    """Ids of these jobs, the newest first, below `before_id`."""
+    require_system(authority, "matching")
+    rows: list[int] = yield _MATCHING.call(before_id=before_id, limit=limit, **which.params())
+    return rows
+
+
+def count_matching(which: Matching, *, authority: Authority) -> Verb[int]:
+    """How many these are now, exactly."""
+    require_system(authority, "matching")
+    [n] = yield _COUNT_MATCHING.call(**which.params())
+    return int(n)
 
 
 def hold(job_ids: Sequence[int], *, authority: Authority) -> Verb[None]:

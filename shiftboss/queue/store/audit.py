@@ -1,0 +1,113 @@
+"""The audit: who did what to which job or queue, why, and what it changed. It is only ever added to."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.store.statement import Statement, Verb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One act to be kept. `asked`, `before` and `after` are JSON texts of objects; `jobs`: how many it changed."""
+
+    actor_kind: str
+    actor_id: str | None
+    actor_name: str
+    via: str
+    act: str
+    reason: str
+    operation: UUID
+    job_id: int | None = None
+    queue: str | None = None
+    jobs: int = 0
+    request_id: str | None = None
+    asked: str = "{}"
+    before: str = "{}"
+    after: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One act as it was kept."""
+
+    id: int
+    at: datetime
+    actor_kind: str
+    actor_id: str | None
+    actor_name: str
+    via: str
+    act: str
+    job_id: int | None
+    queue: str | None
+    reason: str
+    jobs: int
+    operation: UUID
+    request_id: str | None
+    asked: str
+    before: str
+    after: str
+
+
+_WRITE = Statement("audit", lambda id: int(id))
+_AUDITED = Statement("audited", AuditRow)
+_ENTRIES = Statement("audit_entries", AuditRow)
+_TOTAL = Statement("audit_total", lambda jobs: int(jobs))
+
+PAGE = 50
+
+
+def write(entry: Entry, *, authority: Authority) -> Verb[int]:
+    """Keep an act; its number. In the transaction of the act itself.
+
+    Raises psycopg.errors.UniqueViolation where this person's request has been done already.
+    """
+    require_system(authority, "audit")
+    [number] = yield _WRITE.call(
+        actor_kind=entry.actor_kind,
+        actor_id=entry.actor_id,
+        actor_name=entry.actor_name,
+        via=entry.via,
+        act=entry.act,
+        job_id=entry.job_id,
+        queue=entry.queue,
+        reason=entry.reason,
+        jobs=entry.jobs,
+        operation=entry.operation,
+        request_id=entry.request_id,
+        asked=entry.asked,
+        before=entry.before,
+        after=entry.after,
+    )
+    return int(number)
+
+
+def audited(
+    request_id: str, *, authority: Authority, actor_kind: str, actor_id: str | None
+) -> Verb[AuditRow | None]:
+    """What this person's request did when it came first, or None."""
+    require_system(authority, "audit")
+    rows: list[AuditRow] = yield _AUDITED.call(request_id=request_id, actor_kind=actor_kind, actor_id=actor_id)
+    return rows[0] if rows else None
+
+
+def entries(
+    *,
+    authority: Authority,
+    job_id: int | None = None,
+    queue: str | None = None,
+    before_id: int | None = None,
+    limit: int = PAGE,
+) -> Verb[list[AuditRow]]:
+    """Acts, the newest first, of one job or queue or of all; `before_id` goes on from an earlier page."""
+    require_system(authority, "audit")
+    rows: list[AuditRow] = yield _ENTRIES.call(job_id=job_id, queue=queue, before_id=before_id, limit=limit)
+    return rows
+
+
+def total(operation: UUID, *, authority: Authority) -> Verb[int]:
+    """How many jobs all acts of one operation have changed."""
+    require_system(authority, "audit")
+    [jobs] = yield _TOTAL.call(operation=operation)
+    return int(jobs)
