@@ -1,0 +1,70 @@
+"""`shiftboss run`: one task here and now."""
+
+import argparse
+import json
+import traceback
+from typing import Any
+
+from shiftboss import conf
+from shiftboss.cli.command import Commands, Refused, WrongUsage
+from shiftboss.cli.project import set_up
+from shiftboss.queue import payload, registry
+from shiftboss.queue.errors import NotStorable
+from shiftboss.queue.runtime.context import Context
+
+EXAMPLES = """\
+examples:
+  shiftboss run reports.tasks.send --args '["2026-01"]' --kwargs '{"draft": true}'
+  shiftboss run mysite.tasks.clean --settings mysite.settings --pythonpath .
+
+The task runs in this process. No server, worker or record is used; nothing is enqueued, retried or stored.
+Its result is printed as JSON, in the last line.
+"""
+
+
+def declare(commands: Commands) -> None:
+    """Add the command."""
+    running = commands.add("run", run, help="Run one task here and now, without a server", epilog=EXAMPLES)
+    running.add_argument("task", metavar="TASK", help="dotted path of the task, as in reports.tasks.send")
+    running.add_argument("--args", metavar="JSON", default="[]", help="positional arguments, a JSON list")
+    running.add_argument("--kwargs", metavar="JSON", default="{}", help="keyword arguments, a JSON object")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run one task in this process and print its result."""
+    args = _json("--args", given.args, list)
+    kwargs = _json("--kwargs", given.kwargs, dict)
+    module, _, function = given.task.rpartition(".")
+    if not all([*module.split("."), function]):
+        raise WrongUsage(f"{given.task!r}: give the dotted path of the task, as in shop.tasks.send_receipt")
+    set_up(given)
+
+    limit = conf.get().max_args_bytes
+    # There and back, so that the task sees just what a worker would give it.
+    try:
+        text = payload.encode_arguments(args, kwargs, max_bytes=limit)
+    except NotStorable as problem:
+        raise WrongUsage(str(problem)) from None
+    args, kwargs = payload.decode_arguments(text)
+    task: Any = registry.resolve(given.task)
+    context = [Context(job_id=0, fence=0, attempt=1)] if task.takes_context else []
+    try:
+        result = task.call(*context, *args, **kwargs)
+    except (Exception, SystemExit) as error:
+        traceback.print_exception(error)
+        raise Refused(f"{given.task} failed: {type(error).__name__}: {error}") from error
+    answer = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
+    print("null" if answer is None else answer)
+    return 0
+
+
+def _json(option: str, text: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """The value of an option in JSON. Raises WrongUsage for anything that is not JSON or not of this kind."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise WrongUsage(f"{option} is not JSON: {error}") from None
+    if not isinstance(value, kind):
+        wanted = "list, such as '[1, \"a\"]'" if kind is list else "object, such as '{\"a\": 1}'"
+        raise WrongUsage(f"{option} must be a JSON {wanted}")
+    return value
