@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from shiftboss.queue.authority import Authority as Authority
     from shiftboss.queue.authority import Owner as Owner
     from shiftboss.queue.authority import System as System
-    from shiftboss.queue.backend import task as task
+    from shiftboss.queue.backend import enqueue_many as enqueue_many
+    from shiftboss.queue.tasks import task as task
 
 __version__ = "0.1.0"
 
@@ -18,10 +19,11 @@ _HOMES = {
     "Authority": "shiftboss.queue.authority",
     "Owner": "shiftboss.queue.authority",
     "System": "shiftboss.queue.authority",
-    "task": "shiftboss.queue.backend",
+    "enqueue_many": "shiftboss.queue.backend",
+    "task": "shiftboss.queue.tasks",
 }
 
-__all__ = ["Authority", "Owner", "System", "task"]
+__all__ = ["Authority", "Owner", "System", "enqueue_many", "task"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,12 +10,12 @@
 Enqueueing runs on Django's own connection, so that a rollback takes the job with it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.core import checks
+from django.db import transaction
 from django.db import utils as db
 from psycopg import errors as pg
 
@@ -23,7 +23,6 @@ from shiftboss import conf
 from shiftboss.compat import (
     BaseTaskBackend,
     Task,
-    TaskError,
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultMismatch,
@@ -33,97 +32,13 @@ from shiftboss.compat import (
 )
 from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import Authority, owner_of
-from shiftboss.queue.errors import InvalidJob, NotAllowed, SchemaTooOld, UnknownTask, UnsupportedDatabase
-from shiftboss.queue.retry import Backoff, check_backoff
-from shiftboss.queue.states import State
+from shiftboss.queue.errors import InvalidJob, KeyHeld, NotAllowed, SchemaTooOld, UnknownTask, UnsupportedDatabase
+from shiftboss.queue.results import STATUS, ShiftbossResult, error_of
+from shiftboss.queue.store import enqueue as jobs
 from shiftboss.queue.store import read
-from shiftboss.queue.store.enqueue import NewJob, check_queue, enqueue
+from shiftboss.queue.store.enqueue import Enqueued, NewJob
 from shiftboss.queue.store.statement import Verb, run
-
-_STATUS = {
-    State.SCHEDULED: TaskResultStatus.READY,
-    State.AVAILABLE: TaskResultStatus.READY,
-    State.RETRYABLE: TaskResultStatus.READY,
-    State.RUNNING: TaskResultStatus.RUNNING,
-    State.COMPLETED: TaskResultStatus.SUCCESSFUL,
-    State.QUARANTINED: TaskResultStatus.FAILED,
-    State.DISCARDED: TaskResultStatus.FAILED,
-    State.CANCELLED: TaskResultStatus.FAILED,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftbossTask(Task):
-    """Django's Task with the options of Shiftboss.
-
-    `max_attempts`: failures after which the job is quarantined; None: the setting. `backoff`: seconds, seconds
-    for each failure, or a function of exception and failure number; None: exponential. `authority`: in whose
-    name jobs are enqueued and results are read; None: the backend's option.
-    """
-
-    max_attempts: int | None = None
-    backoff: Backoff | None = None
-    authority: Authority | None = None
-
-    def __post_init__(self) -> None:
-        _check_options(max_attempts=self.max_attempts, backoff=self.backoff, authority=self.authority)
-        check_queue(self.queue_name)
-        # Zero-argument super() does not work in a slotted dataclass.
-        Task.__post_init__(self)
-        registry.add(self.module_path)
-
-    def using(self, **changes: Any) -> "ShiftbossTask":
-        """A copy with other values for `priority`, `queue_name`, `run_after`, `backend`, `authority`,
-        `max_attempts` or `backoff`; None leaves a value as it is."""
-        allowed = {f.name for f in fields(self)} - {"func", "takes_context"}
-        if unknown := set(changes) - allowed:
-            raise TypeError(f"using() got unexpected keywords {sorted(unknown)}; known are {sorted(allowed)}")
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
-
-    def get_result(self, result_id: str) -> TaskResult:
-        """The result of one of this task's jobs; see Django's `Task.get_result`."""
-        backend = self.get_backend()
-        if not isinstance(backend, ShiftbossBackend):
-            # Another backend has taken the place of ours, such as Django's own in a test.
-            return Task.get_result(self, result_id)
-        result = backend.result_of(result_id, authority=self.authority)
-        if result.task.func != self.func:
-            raise TaskResultMismatch(f"Task does not match (received {result.task.module_path!r})")
-        return result
-
-    async def aget_result(self, result_id: str) -> TaskResult:
-        """As `get_result`, from a coroutine."""
-        result: TaskResult = await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
-        return result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftbossResult(TaskResult):  # type: ignore[misc]
-    """Django's TaskResult, read again in the name in which it was read first."""
-
-    def refresh(self) -> None:
-        """Read the job again. Raises TaskResultDoesNotExist where it is gone."""
-        fresh = self.task.get_result(self.id)
-        for f in fields(self):
-            if f.name != "task":
-                object.__setattr__(self, f.name, getattr(fresh, f.name))
-
-    async def arefresh(self) -> None:
-        """As `refresh`, from a coroutine."""
-        await sync_to_async(self.refresh, thread_sensitive=True)()
-
-
-def _check_options(*, max_attempts: Any = None, backoff: Any = None, authority: Any = None) -> None:
-    if max_attempts is not None and not _is_count(max_attempts):
-        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {max_attempts!r}")
-    if backoff is not None:
-        check_backoff(backoff)
-    if authority is not None:
-        owner_of(authority)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
+from shiftboss.queue.tasks import Call, ShiftbossTask
 
 
 class ShiftbossBackend(BaseTaskBackend):
@@ -167,20 +82,29 @@ class ShiftbossBackend(BaseTaskBackend):
         without authority, SchemaTooOld where migrations are missing.
         """
         self.validate_task(task)
-        config = conf.get()
         authority = self.authority(getattr(task, "authority", None))
-        text = payload.encode_arguments(args, kwargs, max_bytes=config.max_args_bytes)
-        job = NewJob(
-            queue=task.queue_name,
-            task=task.module_path,
-            args=text,
-            priority=int(task.priority),
-            due_at=task.run_after,
-            failure_limit=getattr(task, "max_attempts", None) or config.max_attempts,
-            loss_limit=config.max_losses,
-        )
-        enqueued = _on_record(enqueue(job, authority=authority))
-        plain_args, plain_kwargs = payload.decode_arguments(text, typed=False)
+        job = _new_job(task, args, kwargs)
+        return self._answer(task, job, _on_record(jobs.enqueue(job, authority=authority)), authority)
+
+    def enqueue_calls(self, calls: Sequence[Call]) -> list[TaskResult]:
+        """As `enqueue`, for many, all or none; results come in the order of the calls."""
+        wanted: dict[Authority, list[tuple[int, NewJob]]] = {}
+        for place, (task, args, kwargs) in enumerate(calls):
+            self.validate_task(task)
+            authority = self.authority(task.authority)
+            wanted.setdefault(authority, []).append((place, _new_job(task, args, kwargs)))
+        results: dict[int, TaskResult] = {}
+        with transaction.atomic(using=conf.get().database):
+            for authority, placed in wanted.items():
+                answers = _on_record(jobs.enqueue_many((job for _, job in placed), authority=authority))
+                for (place, job), enqueued in zip(placed, answers, strict=True):
+                    results[place] = self._answer(calls[place].task, job, enqueued, authority)
+        return [results[place] for place in range(len(calls))]
+
+    def _answer(self, task: Task, job: NewJob, enqueued: Enqueued, authority: Authority) -> TaskResult:
+        if enqueued.existing:
+            return self._existing(job, enqueued, authority)
+        args, kwargs = payload.decode_arguments(job.args, typed=False)
         result = ShiftbossResult(
             task=task,
             id=str(enqueued.id),
@@ -189,14 +113,21 @@ class ShiftbossBackend(BaseTaskBackend):
             started_at=None,
             finished_at=None,
             last_attempted_at=None,
-            args=plain_args,
-            kwargs=plain_kwargs,
+            args=args,
+            kwargs=kwargs,
             backend=self.alias,
             errors=[],
             worker_ids=[],
         )
         task_enqueued.send(type(self), task_result=result)
         return result
+
+    def _existing(self, job: NewJob, enqueued: Enqueued, authority: Authority) -> TaskResult:
+        try:
+            return self.result_of(str(enqueued.id), authority=authority)
+        except TaskResultDoesNotExist:
+            advice = "it is another owner's, which this authority may not see"
+            raise KeyHeld(str(job.key), enqueued.id, advice) from None
 
     def get_result(self, result_id: str) -> TaskResult:
         """A job as Django's TaskResult, whichever table holds it. Raises TaskResultDoesNotExist."""
@@ -231,7 +162,7 @@ class ShiftbossBackend(BaseTaskBackend):
         result = ShiftbossResult(
             task=replace(task, **changes),
             id=str(job.id),
-            status=_STATUS[job.state],
+            status=STATUS[job.state],
             enqueued_at=job.enqueued_at,
             started_at=min((a.started_at for a in attempts if a.started_at), default=job.started_at),
             finished_at=job.finished_at or job.quarantined_at,
@@ -239,20 +170,12 @@ class ShiftbossBackend(BaseTaskBackend):
             args=args,
             kwargs=kwargs,
             backend=self.alias,
-            errors=[_error(attempt) for attempt in attempts if attempt.outcome in {"failed", "lost"}],
+            errors=[error_of(attempt) for attempt in attempts if attempt.outcome in {"failed", "lost"}],
             worker_ids=workers,
         )
         if job.result is not None:
             object.__setattr__(result, "_return_value", payload.decode(job.result, typed=False))
         return result
-
-
-def _error(attempt: read.AttemptRow) -> TaskError:
-    kind = attempt.error_type or "shiftboss.queue.errors.LeaseLost"
-    return TaskError(
-        exception_class_path=kind if "." in kind else f"builtins.{kind}",
-        traceback=attempt.traceback or attempt.error_message or attempt.error_code or "",
-    )
 
 
 def backend_of_the_record() -> "ShiftbossBackend":
@@ -261,6 +184,48 @@ def backend_of_the_record() -> "ShiftbossBackend":
         if isinstance(backend := task_backends[alias], ShiftbossBackend):
             return backend
     raise LookupError("no backend of settings.TASKS is shiftboss.queue.backend.ShiftbossBackend")
+
+
+def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
+    """Enqueue many jobs at once, all or none: `shiftboss.enqueue_many([task.with_arguments(1), …])`.
+
+    Results come in the order of the calls. Jobs without keys are copied in, tens of thousands a second. Raises as
+    `enqueue` does, and InvalidJob where a task's backend is not Shiftboss's or they have several.
+    """
+    calls = list(calls)
+    backends = {call.task.backend for call in calls}
+    if not calls:
+        return []
+    backend = task_backends[next(iter(backends))]
+    if len(backends) > 1 or not isinstance(backend, ShiftbossBackend):
+        raise InvalidJob(f"enqueue_many wants tasks of one Shiftboss backend, not of {sorted(backends)}")
+    return backend.enqueue_calls(calls)
+
+
+def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:
+    config = conf.get()
+    given: dict[str, Any] = {}
+    if isinstance(task, ShiftbossTask):
+        given = {
+            "key": task.key_of(args, kwargs),
+            "key_scope": task.key_scope,
+            "on_conflict": task.on_conflict,
+            "follow_up": task.follow_up,
+            "deadline": task.deadline,
+            "tags": task.tags,
+            "tenant": task.tenant,
+            "watchers": task.watchers,
+        }
+    return NewJob(
+        queue=task.queue_name,
+        task=task.module_path,
+        args=payload.encode_arguments(args, kwargs, max_bytes=config.max_args_bytes),
+        priority=int(task.priority),
+        due_at=task.run_after,
+        failure_limit=getattr(task, "max_attempts", None) or config.max_attempts,
+        loss_limit=config.max_losses,
+        **given,
+    )
 
 
 def _on_record(verb: Verb[Any]) -> Any:
@@ -280,33 +245,3 @@ def _on_record(verb: Verb[Any]) -> Any:
         if isinstance(error.__cause__, pg.UndefinedTable | pg.UndefinedColumn):
             raise SchemaTooOld("Shiftboss's tables are missing: run `manage.py migrate`") from error
         raise
-
-
-def task(
-    function: Callable[..., Any] | None = None,
-    *,
-    priority: int = 0,
-    queue_name: str = "default",
-    backend: str = "default",
-    takes_context: bool = False,
-    **options: Any,
-) -> Any:
-    """Django's `@task` with `max_attempts`, `backoff` and `authority`, on every supported Django.
-
-    Where the backend named is another one (Django's Immediate or Dummy in a test), the options of Shiftboss are
-    checked and then left out. Raises TypeError for an unknown option.
-    """
-    known = {f.name for f in fields(ShiftbossTask)} - {f.name for f in fields(Task)}
-    if unknown := set(options) - known:
-        known |= {"priority", "queue_name", "backend", "takes_context"}
-        raise TypeError(f"@task got unexpected options {sorted(unknown)}; known are {sorted(known)}")
-    _check_options(**options)
-
-    def declare(f: Callable[..., Any]) -> Task:
-        kind = task_backends[backend].task_class
-        extra = options if issubclass(kind, ShiftbossTask) else {}
-        return kind(
-            func=f, priority=priority, queue_name=queue_name, backend=backend, takes_context=takes_context, **extra
-        )
-
-    return declare(function) if function is not None else declare

@@ -48,6 +48,14 @@ class RequestReused(ShiftbossError):
     """The same request id was used by the same person for another act."""
 
 
+class StillRunning(ShiftbossError, TimeoutError):
+    """The job has not ended within the time that the caller would wait. It goes on."""
+
+
+class InTransaction(ShiftbossError):
+    """The call makes no sense inside an open transaction."""
+
+
 class Busy(ShiftbossError):
     """Another transaction holds what this call needs; nothing was changed, and it can be tried again."""
 

@@ -19,11 +19,11 @@ from shiftboss.compat import (
     task_backends,
     task_enqueued,
 )
-from shiftboss.queue.backend import ShiftbossTask
 from shiftboss.queue.errors import InvalidJob, NotAllowed, NotStorable, SchemaTooOld, UnsupportedDatabase
 from shiftboss.queue.outcomes import Failed
 from shiftboss.queue.store import lease
 from shiftboss.queue.store.statement import run
+from shiftboss.queue.tasks import ShiftbossTask
 from tests.store import tasks
 from tests.store.making import NOT_HELD, SYSTEM, claimed, execute, live, report, rows, scalar
 from tests.store.tasks import add, fetch, send, with_context

@@ -1,0 +1,23 @@
+"""Awaiting the end of a job: a waiter is noted, so that the end knows whom to wake."""
+
+from shiftboss.queue.authority import Authority, owner_of
+from shiftboss.queue.store.statement import Statement, Verb
+
+CHANNEL = "shiftboss_rested"
+"""Where the ids of awaited jobs are notified that have ended or are quarantined."""
+
+_BEGIN = Statement("await_begin", lambda id: int(id))
+_END = Statement("await_end", lambda id: int(id))
+
+
+def begin(job_id: int, *, authority: Authority, seconds: float) -> Verb[int]:
+    """Note that somebody awaits a job's end for so long; the waiter's id. Notes that nobody ended are dropped."""
+    owner_of(authority)
+    [waiter] = yield _BEGIN.call(job_id=job_id, seconds=seconds)
+    return int(waiter)
+
+
+def end(waiter: int, *, authority: Authority) -> Verb[None]:
+    """Note that the wait is over."""
+    owner_of(authority)
+    yield _END.call(waiter=waiter)
