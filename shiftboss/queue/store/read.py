@@ -101,7 +101,10 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """A job with all that the record knows of it, live or finished."""
+    """A job with all that the record knows of it, live or finished.
+
+    `key_holder`: another live job that holds its key, which a `follow_up` waits for.
+    """
 
     id: int
     queue: str
@@ -138,6 +141,10 @@ class JobDetail:
     run_ms: int | None
     rerun_of: int | None
     code_version: str | None
+    cancel_requested_at: datetime | None
+    watchers: list[str]
+    follow_up: bool
+    key_holder: int | None
 
     @property
     def legal_verbs(self) -> frozenset[Verb]:
