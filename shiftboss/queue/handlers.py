@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
@@ -13,19 +15,46 @@ from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import System
 from shiftboss.queue.backend import backend_of_the_record
 from shiftboss.queue.retry import backoff_seconds
-from shiftboss.queue.runtime.ports import Handler
+from shiftboss.queue.runtime.ports import Handler, Lane
 
 
 class TaskHandler:
-    """One task of the project, ready to be called in a thread."""
+    """One task of the project, ready to be called: a plain function in a thread, a coroutine function on the loop.
 
-    __slots__ = ("call", "function", "takes_context")
+    A coroutine function with isolation `thread` goes through Django's own bridge, with an event loop to itself.
+    """
+
+    __slots__ = ("call", "function", "is_async", "takes_context")
 
     def __init__(self, task: Task) -> None:
+        coroutine = inspect.iscoroutinefunction(task.func)
         self.takes_context: bool = task.takes_context
-        # A coroutine function goes through Django's own bridge; a plain one is called without detour.
+        self.is_async: bool = coroutine and getattr(task, "isolation", None) != "thread"
         self.function: Callable[..., Any] = task.func
-        self.call: Callable[..., Any] = task.call if inspect.iscoroutinefunction(task.func) else task.func
+        self.call: Callable[..., Any] = task.call if coroutine and not self.is_async else task.func
+
+
+class DjangoLane:
+    """A lane with a thread of its own for `sync_to_async`, and so with database connections of its own.
+
+    Without it all coroutines of a process share one thread, and with that the transaction that one of them has
+    left open. The thread, like its connections, is kept for the lane's next job.
+    """
+
+    def __init__(self, after_job: Callable[[], None]) -> None:
+        self._after_job = after_job
+        self._key = ThreadSensitiveContext()
+        self._variables = Context()
+        self._variables.run(SyncToAsync.thread_sensitive_context.set, self._key)
+
+    def context(self) -> Context:
+        """Only the lane's own variable is set."""
+        return self._variables.copy()
+
+    async def tidy(self) -> None:
+        """As after a job in a thread, where the job has used the lane's."""
+        if self._key in SyncToAsync.context_to_thread_executor:
+            await sync_to_async(self._after_job)()
 
 
 class DjangoHandlers:
@@ -62,6 +91,14 @@ class DjangoHandlers:
         return backend_of_the_record().result_of(str(job_id), authority=System())
 
     def after_job(self) -> None:
-        """Close connections of this thread that are broken, too old, or left outside autocommit."""
+        """Close connections of this thread that are broken, too old, or left outside autocommit or in a block."""
         for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
+            if connection.in_atomic_block:
+                connection.close()
+                del connections[connection.alias]  # it would stay in its block
+            else:
+                connection.close_if_unusable_or_obsolete()
+
+    def lane(self) -> Lane:
+        """A lane for coroutines: a thread for their synchronous calls."""
+        return DjangoLane(self.after_job)

@@ -44,6 +44,8 @@ def keeper_config(dsn: str) -> KeeperConfig:
         reap_seconds=1,
         unknown_task_seconds=600,
         partition_days_ahead=14,
+        retention_days=30,
+        quarantine_retention_days=90,
         client="shiftboss.queue.clients.local:connect",
         dsn=dsn,
         executor_argv=(),

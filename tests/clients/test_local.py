@@ -13,7 +13,10 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.clients.local import Connection, LocalClient, LocalWakeups, connect
 from shiftboss.queue.contract import Lease, Mark, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
+from shiftboss.queue.outcomes import Discarded, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.runtime.ports import CANCEL
+from shiftboss.queue.store import operate
 from shiftboss.queue.store.enqueue import enqueue
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import Statement, Verb
@@ -68,7 +71,7 @@ async def until(condition: Callable[[], bool], *, seconds: float = 10) -> None:
 
 @pytest.mark.requirement("L1", "L2", "L3", "S6")
 def test_a_worker_does_its_whole_round_through_the_port(config: KeeperConfig, loop: Loop) -> None:
-    making.enqueued(5)
+    making.enqueued(6)
     making.enqueued(task="shop.tasks.unknown")
     making.enqueued(due_in=-1)
 
@@ -88,18 +91,37 @@ def test_a_worker_does_its_whole_round_through_the_port(config: KeeperConfig, lo
                 (client.release, leases[2], RELEASED),
                 (client.quarantine, leases[3], QUARANTINED),
                 (client.reap_own, leases[4], LOST),
+                (client.snooze, leases[5], Snoozed(60.0, 12)),
             ):
                 assert (await write([(held, outcome)])).settled == {held}
                 foreign = Lease(held.job_id, 99)
                 assert (await write([(foreign, outcome)])).lost == {foreign}
+            settled = await client.discard([(first[0].lease, Discarded("no such order", 12))])
+            assert settled.settled == {first[0].lease}
             assert await client.stage() == 1
             assert await client.reap() == 0
-            return leases
+            return [*leases, first[0].lease]
 
     leases = loop(round())
-    states = ["completed", "retryable", "available", "quarantined", "available"]
+    states = ["completed", "retryable", "available", "quarantined", "available", "scheduled", "discarded"]
     assert [making.state(held.job_id) for held in leases] == states
     assert scalar("select distinct worker_id from shiftboss_attempt") == scalar("select id from shiftboss_worker")
+
+
+@pytest.mark.requirement("N11")
+def test_a_heartbeat_tells_whose_end_was_asked_for(config: KeeperConfig, loop: Loop) -> None:
+    making.enqueued(2)
+
+    async def ask() -> tuple[Lease, dict[Lease, str]]:
+        async with opened(config) as client:
+            one, other = [job.lease for job in await client.claim("default", [TASK], 2, None)]
+            await sync_to_async(making.run)(operate.cancel([one.job_id], authority=SYSTEM))
+            answer = await client.heartbeat([one, other])
+            assert answer.renewed == {one, other}
+            return one, answer.cancelled
+
+    one, cancelled = loop(ask())
+    assert cancelled == {one: "user"}
 
 
 @pytest.mark.requirement("S14", "N2")
@@ -205,12 +227,20 @@ def test_verbs_take_turns_on_one_connection(config: KeeperConfig, loop: Loop) ->
     assert len({enqueued.id for enqueued in loop(all_at_once())}) == 20
 
 
+WORKER_ID = 17
+
+
 @asynccontextmanager
-async def listening(config: KeeperConfig) -> AsyncIterator[list[tuple[str | None, int]]]:
-    """What is heard while the block runs."""
+async def listening(
+    config: KeeperConfig, orders: list[str] | None = None
+) -> AsyncIterator[list[tuple[str | None, int]]]:
+    """The hints that are heard while the block runs; orders to worker 17 go into `orders`."""
     heard: list[tuple[str | None, int]] = []
+    orders = [] if orders is None else orders
     task = asyncio.create_task(
-        LocalWakeups(config.dsn).listen(lambda queue, priority: heard.append((queue, priority)))
+        LocalWakeups(config.dsn).listen(
+            WORKER_ID, woken=lambda queue, priority: heard.append((queue, priority)), ordered=orders.append
+        )
     )
     try:
         yield heard
@@ -224,7 +254,7 @@ async def listening(config: KeeperConfig) -> AsyncIterator[list[tuple[str | None
 ANYTHING = (None, 0)
 LISTENS = """
 select pid from pg_stat_activity
-where application_name = 'shiftboss listen' and query like 'listen%%' and state = 'idle'
+where application_name = 'shiftboss listen' and query like 'listen shiftboss_worker%%' and state = 'idle'
 """
 
 
@@ -265,6 +295,25 @@ def test_whoever_listens_listens_again_after_an_outage(config: KeeperConfig, loo
             return heard
 
     assert loop(hear()) == [ANYTHING, ANYTHING, ("mail", 0)]
+
+
+@pytest.mark.requirement("N11")
+def test_orders_to_this_worker_are_heard_and_those_to_others_are_not(config: KeeperConfig, loop: Loop) -> None:
+    async def hear() -> tuple[list[str], list[tuple[str | None, int]]]:
+        orders: list[str] = []
+        async with listening(config, orders) as heard:
+            await _listener()
+            for channel, word in (
+                ("worker_1", "cancel"),
+                ("worker_17", "cancel"),
+                ("worker_17", "of later versions"),
+            ):
+                await sync_to_async(making.rows)("select pg_notify(%s, %s)", f"shiftboss_{channel}", word)
+            await until(lambda: len(orders) == 3)
+            return orders, heard
+
+    # Whoever begins to listen may have missed an order, too.
+    assert loop(hear()) == ([CANCEL, CANCEL, "of later versions"], [ANYTHING])
 
 
 @pytest.mark.requirement("P9")

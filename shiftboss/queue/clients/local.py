@@ -11,9 +11,9 @@ import psycopg
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
-from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
-from shiftboss.queue.runtime.ports import QueueClient, Wakeups
+from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups
 from shiftboss.queue.store import lease, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import Verb, arun
@@ -33,8 +33,12 @@ set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off;
 set enable_bitmapscan = off;
 set enable_nestloop = off;
+-- Before PostgreSQL 18 a plan that cannot do without what is off counts as immensely dear, and would be compiled.
+set jit = off;
 """
 CHANNEL = "shiftboss_available"
+OWN_CHANNEL = "shiftboss_worker_"
+"""With the worker's id behind it: orders to one worker."""
 
 
 class Connection:
@@ -154,6 +158,14 @@ class LocalClient:
         """Give jobs back unharmed."""
         return await self._work.run(lease.release(items, authority=SYSTEM, worker_id=self._worker_id))
 
+    async def snooze(self, items: Sequence[tuple[Lease, Snoozed]]) -> Settlement:
+        """Put jobs off."""
+        return await self._work.run(lease.snooze(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def discard(self, items: Sequence[tuple[Lease, Discarded]]) -> Settlement:
+        """Give jobs up for good."""
+        return await self._work.run(lease.discard(items, authority=SYSTEM, worker_id=self._worker_id))
+
     async def quarantine(self, items: Sequence[tuple[Lease, Quarantined]]) -> Settlement:
         """Hold back jobs that cannot run at all."""
         return await self._work.run(lease.quarantine(items, authority=SYSTEM, worker_id=self._worker_id))
@@ -180,27 +192,36 @@ class LocalWakeups:
     """`Wakeups` by LISTEN on a connection of its own."""
 
     def __init__(self, dsn: str) -> None:
-        self._connection = Connection(dsn, name="listen")
+        self._dsn = dsn
 
-    async def listen(self, woken: Callable[[str | None, int], None]) -> None:
+    async def listen(
+        self, worker_id: int, *, woken: Callable[[str | None, int], None], ordered: Callable[[str], None]
+    ) -> None:
         """Hand on notifications, reconnecting with a growing, jittered pause, until cancelled."""
+        connection = Connection(self._dsn, name="listen")
         pause = 0.5
         try:
             while True:
                 try:
-                    connection = await self._connection.opened()
-                    await connection.execute("listen " + CHANNEL)
-                    woken(None, 0)  # what came before this moment has not been heard
-                    async for notice in connection.notifies():
+                    opened = await connection.opened()
+                    await opened.execute(f"listen {CHANNEL}")
+                    await opened.execute(f"listen {OWN_CHANNEL}{worker_id:d}")
+                    # What came before this moment has not been heard.
+                    woken(None, 0)
+                    ordered(CANCEL)
+                    async for notice in opened.notifies():
                         pause = 0.5
-                        woken(*_hint(notice.payload))
+                        if notice.channel == CHANNEL:
+                            woken(*_hint(notice.payload))
+                        else:
+                            ordered(notice.payload)
                 except (StoreUnavailable, psycopg.Error) as error:
                     log.warning("listen.lost", extra={"error": str(error).strip()})
-                await self._connection.close()
+                await connection.close()
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(pause * 2, 30.0)
         finally:
-            await self._connection.close()
+            await connection.close()
 
 
 def _hint(payload: str) -> tuple[str | None, int]:

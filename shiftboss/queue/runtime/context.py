@@ -1,22 +1,31 @@
 """What a handler gets that asks for it (`takes_context=True`)."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.runtime.ports import Clock, boot_clock
 
+LONGEST_SNOOZE_SECONDS = 10 * 365 * 24 * 3600.0
+"""No job is put off for longer, whatever a handler asks for: PostgreSQL's make_interval overflows silently."""
+
 
 class Cause(StrEnum):
-    """Why a run should end."""
+    """Why a run should end. A cause of another version reads as the user's wish."""
 
     USER = "user"
     TIMEOUT = "timeout"
     SUPERSEDED = "superseded"
     SHUTDOWN = "shutdown"
     LEASE_LOST = "lease_lost"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Cause":
+        return cls.USER
 
 
 class Cancelled(ShiftbossError):
@@ -27,21 +36,52 @@ class Cancelled(ShiftbossError):
         self.cause = cause
 
 
-@dataclass(slots=True)
-class Token:
-    """A cancellation token. The first cause wins; only the runtime sets it."""
+class Ending(BaseException):
+    """How a handler ends its own run without a result: `Snooze` or `Discard`.
 
-    cause: Cause | None = None
+    Not an `Exception`, so that a broad `except Exception` in the handler lets it pass. A cancellation that is
+    swallowed comes again with the next `raise_if_cancelled()`; a decision of the handler's own would be lost.
+    """
+
+
+class Snooze(Ending):
+    """Raised by `context.snooze()`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the handler asked to run again in {seconds:g} seconds")
+        self.seconds = seconds
+
+
+class Discard(Ending):
+    """Raised by `context.discard()`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the handler gave the job up: {reason}")
+        self.reason = reason
+
+
+class Token:
+    """A cancellation token. The first cause wins, whichever thread it comes from; only the runtime sets it."""
+
+    __slots__ = ("_causes",)
+
+    def __init__(self) -> None:
+        self._causes: list[Cause] = []
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why the run should end, or None."""
+        return self._causes[0] if self._causes else None
 
     def set(self, cause: Cause) -> None:
         """Ask for the run's end, unless that has been done already."""
-        if self.cause is None:
-            self.cause = cause
+        if not self._causes:
+            self._causes.append(cause)  # of two at the same moment, the list has one first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A handler's view of its own run: bounded, and safe to use from any thread.
+    """A handler's view of its own run: bounded, and safe to use from any thread and any coroutine.
 
     `attempt` counts from 1: failures and losses before this run, plus one. `fence` is the number of the claim
     (0 in a local run without a queue).
@@ -73,7 +113,39 @@ class Context:
         if (cause := self.cancelled) is not None:
             raise Cancelled(cause)
 
+    def snooze(self, seconds: float | timedelta) -> NoReturn:
+        """End this run, and let the job run again so much later; nothing is counted.
+
+        It does not return: it raises `Snooze`, which `except Exception` lets pass, so that open transactions are
+        rolled back and `finally` blocks run. At most ten years (a longer time is cut to that). Raises TypeError
+        where `seconds` is no number or timedelta, ValueError where it is negative or not finite.
+        """
+        raise Snooze(_snooze_seconds(seconds))
+
+    def discard(self, reason: str) -> NoReturn:
+        """End this run and the job with it, for good: state `discarded`, no retry. `reason` is for people.
+
+        It does not return: it raises `Discard`, as `snooze` does. Raises TypeError where the reason is no text,
+        ValueError where it is empty.
+        """
+        if not isinstance(reason, str):
+            raise TypeError(f"discard() takes the reason as text, not {type(reason).__name__}")
+        if not reason.strip():
+            raise ValueError("discard() needs a reason: it is all that is left to say why the job was not done")
+        raise Discard(reason)
+
     @property
     def task_result(self) -> Any:
-        """Django's TaskResult of this job, read anew; None in a local run."""
+        """Django's TaskResult of this job, read anew; None in a local run. It reads by the ORM: in a coroutine
+        use `await sync_to_async(lambda: context.task_result)()`."""
         return self._task_result(self.job_id) if self._task_result is not None else None
+
+
+def _snooze_seconds(given: Any) -> float:
+    if isinstance(given, timedelta):
+        given = given.total_seconds()
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise TypeError(f"snooze() takes seconds or a timedelta, not {type(given).__name__}")
+    if not given >= 0 or given == math.inf:
+        raise ValueError(f"snooze() takes a finite number of seconds from 0 on, not {given!r}")
+    return float(min(given, LONGEST_SNOOZE_SECONDS))

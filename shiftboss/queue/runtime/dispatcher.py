@@ -97,6 +97,16 @@ class Dispatcher:
             slow += not room
         return batch
 
+    def withdraw(self, held: Held) -> bool:
+        """Take one job out; False where it does not wait here."""
+        places = (one for one, (_, waiting) in enumerate(self._waiting) if waiting is held)
+        if (place := next(places, None)) is not None:
+            del self._waiting[place]
+            return True
+        if suspect := any(one is held for one in self._suspects):
+            self._suspects = deque(one for one in self._suspects if one is not held)
+        return suspect
+
     def surplus(self) -> list[Held]:
         """Take out the jobs that have waited too long for a slot: to be given back."""
         before = self._clock() - GIVE_BACK_SECONDS

@@ -1,7 +1,8 @@
-"""The executor: a process that runs handlers in threads, for a keeper at the other end of a socket pair.
+"""The executor: a process that runs handlers, for a keeper at the other end of a socket pair.
 
 It never talks to the record about its jobs. Its main thread alone reads and writes the socket and never runs
-user code; the slots' threads take orders, run them and leave outcomes; one more imports what is asked for.
+user code; the slots' threads take orders, run them and leave outcomes; one more runs the event loop of all
+coroutines (coroutines.py), whose slots' threads wait for them; and one imports what is asked for.
 """
 
 import ctypes
@@ -18,11 +19,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from shiftboss.queue.errors import UnknownTask
-from shiftboss.queue.runtime.board import ENDED, SlotBoard
-from shiftboss.queue.runtime.context import Cause
+from shiftboss.queue.runtime.board import SlotBoard
+from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.ports import Handlers
-from shiftboss.queue.runtime.running import Order, Runner
+from shiftboss.queue.runtime.running import Order, Run, Runner
 
 MAX_OUTCOMES = 1000
 MAX_FLUSH_CHARACTERS = 8 * 1024 * 1024
@@ -30,17 +31,23 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Executor:
-    """`threads` threads that run jobs until the keeper says stop or goes away."""
+    """`threads` slots that run jobs until the keeper says stop or goes away."""
 
     def __init__(
         self, *, sock: socket.socket, board: SlotBoard, handlers: Handlers, threads: int, margin_seconds: float
     ) -> None:
         self._sock = sock
-        self._board = board
         self._handlers = handlers
         self._threads = threads
-        self._runner = Runner(handlers=handlers, board=board, margin_seconds=margin_seconds)
-        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._coroutines = Coroutines(handlers.lane)
+        self._runner = Runner(
+            handlers=handlers,
+            board=board,
+            margin_seconds=margin_seconds,
+            coroutines=self._coroutines,
+            deliver=self._deliver,
+        )
+        self._orders: SimpleQueue[Run] = SimpleQueue()
         self._wanted: SimpleQueue[list[str]] = SimpleQueue()
         self._outcomes: deque[list[Any]] = deque()
         self._found: deque[str] = deque()
@@ -52,6 +59,7 @@ class Executor:
         for number in range(self._threads):
             threading.Thread(target=self._work, name=f"slot-{number}", daemon=True).start()
         threading.Thread(target=self._import, name="import", daemon=True).start()
+        self._coroutines.start()
         self._send({"hello": os.getpid(), "known": sorted(self._handlers.known())})
         selector = selectors.DefaultSelector()
         selector.register(self._sock, selectors.EVENT_READ)
@@ -77,9 +85,9 @@ class Executor:
 
     def _do(self, message: dict[str, Any]) -> None:
         for order in message.get("run", ()):
-            self._orders.put(Order(*order))
+            self._orders.put(self._runner.take(Order(*order)))
         for ticket, cause in message.get("cancel", ()):
-            self._runner.cancel(ticket, Cause(cause))
+            self._runner.cancel(ticket, cause)
         if message.get("drain"):
             self._runner.drain()
         if names := message.get("resolve"):
@@ -102,11 +110,11 @@ class Executor:
 
     def _work(self) -> None:
         while True:
-            order = self._orders.get()
-            outcome = self._runner.run(order)
-            self._board.mark(order.ticket, ENDED)
-            self._outcomes.append(outcome)
-            self._wake()
+            self._runner.run(self._orders.get())
+
+    def _deliver(self, outcome: list[Any]) -> None:
+        self._outcomes.append(outcome)
+        self._wake()
 
     def _import(self) -> None:
         # An import runs the user's code and may take long: never in the main thread.

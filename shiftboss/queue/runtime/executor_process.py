@@ -12,7 +12,6 @@ from typing import Any
 
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
 from shiftboss.queue.runtime.config import KeeperConfig
-from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.holdings import Held
 from shiftboss.queue.runtime.loop import wait_for_event
@@ -198,8 +197,8 @@ class ExecutorProcess(asyncio.Protocol):
         self._deadline = deadline
         self._deadlines.write(self.place, self.pid, deadline)
 
-    def cancel(self, held: Held, cause: Cause) -> None:
-        """Set the token of a job in hand."""
+    def cancel(self, held: Held, cause: str) -> None:
+        """Have a job in hand given back where it has not started, else set its token."""
         self.send({"cancel": [[held.ticket, cause]]})
 
     def send(self, message: dict[str, Any]) -> None:

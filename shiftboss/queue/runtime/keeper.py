@@ -4,21 +4,23 @@ Its loops share one event loop and the `Holdings`:
 
     fetch      leases jobs while executors have an appetite, and deals them out
     report     carries outcomes to the record (reporter.py)
-    heartbeat  prolongs leases, and tells of the worker itself (pulse.py)
-    listen     turns notifications into claims
+    heartbeat  prolongs leases, tells of the worker itself, hears whose end was asked for (pulse.py)
+    listen     turns notifications into claims, and orders to this worker into heartbeats
     stage, reap   the maintainer's work at a tenth of its rate, so that a dead maintainer stops nothing
 """
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from shiftboss.queue.contract import Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
-from shiftboss.queue.outcomes import Done, Failed, Outcome, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.dispatcher import Dispatcher
@@ -26,7 +28,7 @@ from shiftboss.queue.runtime.executor_process import ExecutorProcess
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
 from shiftboss.queue.runtime.marks import Marks
-from shiftboss.queue.runtime.ports import QueueClient, Wakeups, boot_clock
+from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups, boot_clock
 from shiftboss.queue.runtime.pulse import Pulse
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.states import QuarantineReason
@@ -62,14 +64,18 @@ class Keeper:
             clock=self._clock,
             holdings=self._holdings,
             children=self._children,
-            registration=self._registration,
+            register=self._register,
             status=self._status,
+            cancel=self._cancel,
         )
         self._tasks: set[str] = set()
         self._away: dict[str, float] = {}
         self._stop = asyncio.Event()
         self._ended = asyncio.Event()
         self._stir = asyncio.Event()
+        self._worker_id = 0
+        self._renamed = asyncio.Event()
+        self._ordered_at = -math.inf
         self._hurry = False
         self._state = "running"
         self._idle = False
@@ -106,7 +112,7 @@ class Keeper:
             Loop("reap", self._reap, every_seconds=config.reap_seconds * UPKEEP_SHARE).run(self._stop),
             Loop("report", self._reporter.run_once, every_seconds=0.2).run(self._ended),
             Loop("heartbeat", self._pulse.run_once, every_seconds=0.0).run(self._ended),
-            self._wakeups.listen(self._wake),
+            self._listen(),
         )
 
     def _signalled(self) -> None:
@@ -119,7 +125,7 @@ class Keeper:
         while not self._stop.is_set():
             try:
                 await self._client.open()
-                await self._client.register(self._registration, ())
+                await self._register(())
             except StoreUnavailable as error:
                 log.warning("keeper.store_unavailable", extra={"error": str(error)})
                 await wait_for_event(self._stop, pause)
@@ -127,6 +133,12 @@ class Keeper:
             else:
                 log.info("keeper.started", extra={"pool": self._config.pool, "slots": self._config.slots})
                 return
+
+    async def _register(self, tasks: Sequence[str]) -> None:
+        worker_id = await self._client.register(self._registration, tasks)
+        if worker_id != self._worker_id:
+            self._worker_id = worker_id
+            self._renamed.set()
 
     def _status(self, lag_ms: int = 0) -> WorkerStatus:
         slots_free = not self._dispatcher.waiting and self._children.in_use < self._config.slots
@@ -174,6 +186,12 @@ class Keeper:
                 self._report(held, Failed(code, type_, message, fingerprint, trace, wait, _ms(seconds)))
             case "released", (code,):
                 self._report(held, Released(code))
+            case "snoozed", (wait, seconds):
+                self._dispatcher.ended(task, seconds)
+                self._report(held, Snoozed(wait, _ms(seconds)))
+            case "discarded", (message, seconds):
+                self._dispatcher.ended(task, seconds)
+                self._report(held, Discarded(message, _ms(seconds)))
             case "quarantined", (reason, message):
                 _tell("job.quarantined", held, error=message, code=reason)
                 self._report(held, Quarantined(QuarantineReason(reason), message))
@@ -230,6 +248,8 @@ class Keeper:
         if not jobs:
             return 0
         held = self._holdings.claimed(jobs, began)
+        if self._ordered_at >= began:
+            self._pulse.look()  # the order may have meant one of these
         if self._stop.is_set() or now - began > self._config.lease_seconds / 2:
             # Too late to begin: we are stopping, or the claim itself took half of the lease.
             for one in held:
@@ -251,6 +271,32 @@ class Keeper:
         else:
             self._marks.wake(queue, priority)
         self._stir.set()
+
+    async def _listen(self) -> None:
+        """Listen under the worker's id, and anew where it gets another one."""
+        while True:
+            self._renamed.clear()
+            listening = asyncio.create_task(
+                self._wakeups.listen(self._worker_id, woken=self._wake, ordered=self._ordered)
+            )
+            try:
+                await self._renamed.wait()
+            finally:
+                listening.cancel()
+                await asyncio.wait({listening})
+
+    def _ordered(self, word: str) -> None:
+        if word == CANCEL:
+            self._ordered_at = self._clock()
+            self._pulse.look()
+
+    def _cancel(self, held: Held, cause: str) -> None:
+        """What has not begun is given back without being run; a run gets its token."""
+        if held.executor is not None:
+            held.executor.cancel(held, cause)
+        elif self._dispatcher.withdraw(held):
+            self._report(held, Released(cause))
+            self._stir.set()
 
     async def _probe(self, now: float) -> None:
         """Ask the executors for tasks that wait in the queues and are not known here."""

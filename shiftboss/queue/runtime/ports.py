@@ -2,10 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any, Protocol
 
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
-from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
+
+CANCEL = "cancel"
+"""The order to a worker to look at once whose end has been asked for."""
 
 
 class QueueClient(Protocol):
@@ -27,7 +31,7 @@ class QueueClient(Protocol):
         """Lease available jobs of a queue in the order in which they are to run."""
 
     async def heartbeat(self, leases: Sequence[Lease]) -> Heartbeat:
-        """Prolong leases."""
+        """Prolong leases, and learn whose end has been asked for."""
 
     async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
         """Finish jobs."""
@@ -36,7 +40,13 @@ class QueueClient(Protocol):
         """Count failures."""
 
     async def release(self, items: Sequence[tuple[Lease, Released]]) -> Settlement:
-        """Give jobs back unharmed."""
+        """Give jobs back unharmed; one whose end has been asked for ends with that."""
+
+    async def snooze(self, items: Sequence[tuple[Lease, Snoozed]]) -> Settlement:
+        """Put jobs off, as their handlers asked."""
+
+    async def discard(self, items: Sequence[tuple[Lease, Discarded]]) -> Settlement:
+        """Give jobs up for good, as their handlers asked."""
 
     async def quarantine(self, items: Sequence[tuple[Lease, Quarantined]]) -> Settlement:
         """Hold back jobs that cannot run at all."""
@@ -55,21 +65,39 @@ class QueueClient(Protocol):
 
 
 class Wakeups(Protocol):
-    """Hints that work may be there. Losing one costs a poll's time, never a job."""
+    """Hints that work, or an order to this worker, may be there.
 
-    async def listen(self, woken: Callable[[str | None, int], None]) -> None:
-        """Call `woken(queue, priority)` for each hint, reconnecting by itself, until cancelled.
+    Losing one costs the time of a poll or of a heartbeat, never a job.
+    """
 
-        `woken(None, 0)` says that hints may have been missed: any queue may hold something new.
+    async def listen(
+        self, worker_id: int, *, woken: Callable[[str | None, int], None], ordered: Callable[[str], None]
+    ) -> None:
+        """Hand on what is heard, reconnecting by itself, until cancelled.
+
+        `woken(queue, priority)` for each hint; `woken(None, 0)` says that hints may have been missed: any queue
+        may hold something new. `ordered(word)` for each order to this worker, such as `CANCEL`, and once where
+        orders may have been missed; words may be unknown.
         """
 
 
 class Handler(Protocol):
-    """A task as an executor runs it."""
+    """A task as an executor runs it. Where `is_async`, `call` gives a coroutine, for the executor's event loop."""
 
     takes_context: bool
+    is_async: bool
     call: Callable[..., Any]
     function: Callable[..., Any]  # the user's own, whose signature counts
+
+
+class Lane(Protocol):
+    """Where coroutine jobs run, one at a time: what two of them must not share. Used on the loop's thread only."""
+
+    def context(self) -> Context:
+        """Fresh context variables for a job: what it sets is gone with it."""
+
+    async def tidy(self) -> None:
+        """Tidy up after a job; called in a `context()`."""
 
 
 class Handlers(Protocol):
@@ -92,6 +120,9 @@ class Handlers(Protocol):
 
     def after_job(self) -> None:
         """Tidy up in the thread that ran a job: database connections and the like."""
+
+    def lane(self) -> Lane:
+        """A new lane for coroutine jobs."""
 
 
 class Clock(Protocol):

@@ -1,23 +1,32 @@
-"""The heartbeat: prolongs the leases of one keeper and tells the record of the worker itself."""
+"""The heartbeat: prolongs the leases of one keeper, tells the record of the worker itself, and hears in the
+answer whose end has been asked for."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Awaitable, Callable, Sequence
 
-from shiftboss.queue.contract import Lease, Registration, WorkerStatus
+from shiftboss.queue.contract import Lease, WorkerStatus
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.context import Cause
-from shiftboss.queue.runtime.holdings import Holdings
+from shiftboss.queue.runtime.holdings import Held, Holdings
+from shiftboss.queue.runtime.loop import wait_for_event
 from shiftboss.queue.runtime.ports import QueueClient
 
 log = logging.getLogger("shiftboss.pulse")
 
 BATCH = 500
 BUSY_SECONDS = 1.0
+LOOK_SECONDS = 0.1
+"""Looks out of turn keep this distance, however many orders come."""
 
 
 class Pulse:
-    """`run_once()` waits for the next beat and makes it. While `failing`, no job may be leased."""
+    """`run_once()` waits for the next beat and makes it. While `failing`, no job may be leased.
+
+    `cancel(held, cause)` is called where a held job should end, at each beat anew while it does not;
+    `register(tasks)` where the record no longer knows the worker.
+    """
 
     def __init__(
         self,
@@ -27,8 +36,9 @@ class Pulse:
         clock: Callable[[], float],
         holdings: Holdings,
         children: Children,
-        registration: Registration,
+        register: Callable[[Sequence[str]], Awaitable[None]],
         status: Callable[[int], WorkerStatus],
+        cancel: Callable[[Held, str], None],
     ) -> None:
         self.failing = False
         self._period = period_seconds
@@ -36,43 +46,66 @@ class Pulse:
         self._clock = clock
         self._holdings = holdings
         self._children = children
-        self._registration = registration
+        self._register = register
         self._status = status
+        self._cancel = cancel
         self._next = clock()
+        self._look = asyncio.Event()
+        self._everything = False
+        self._looked_at = -math.inf
+
+    def look(self) -> None:
+        """Ask for all leases at once, and not at the next beat."""
+        self._everything = True
+        self._look.set()
 
     async def run_once(self) -> bool:
-        """One beat; how late it is sent is its lag. After a failure the next one comes sooner."""
-        planned = self._next
-        await asyncio.sleep(max(0.0, planned - self._clock()))
-        lag_ms = round((self._clock() - planned) * 1000)
-        self._next = max(planned + self._period, self._clock() + self._period / 2)
+        """One beat, or a look out of turn. How late a beat is sent is its lag; after a failure it comes sooner."""
+        if looking := await wait_for_event(self._look, self._next - self._clock()):
+            await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS - self._clock()))
+        due = not looking or self._clock() >= self._next
+        self._look.clear()
+        everything, self._everything = self._everything, False
+        self._looked_at = self._clock()
         try:
-            await self._renew()
-            status = self._status(lag_ms)
-            if not await self._client.worker_heartbeat(status):
-                await self._client.register(self._registration, status.tasks)
+            await (self._beat(everything) if due else self._renew(everything))
         except BaseException:
             self.failing = True
+            self._everything |= everything
             self._next = self._clock() + min(1.0, self._period / 5)
             raise
         self.failing = False
         return True
 
-    async def _renew(self) -> None:
-        stale = self._holdings.stale(self._clock() - self._period / 4)
+    async def _beat(self, everything: bool) -> None:
+        lag_ms = round((self._clock() - self._next) * 1000)
+        self._next = max(self._next + self._period, self._clock() + self._period / 2)
+        await self._renew(everything)
+        status = self._status(lag_ms)
+        if not await self._client.worker_heartbeat(status):
+            await self._register(status.tasks)
+
+    async def _renew(self, everything: bool) -> None:
+        stale = self._holdings.stale(math.inf if everything else self._clock() - self._period / 4)
+        busy = False
         for start in range(0, len(stale), BATCH):
-            await self._renew_batch([held.job.lease for held in stale[start : start + BATCH]])
+            busy |= await self._renew_batch([held.job.lease for held in stale[start : start + BATCH]])
         for executor in self._children.executors:
             executor.refresh_deadline()
+        if busy:
+            self._next = min(self._next, self._clock() + BUSY_SECONDS)
+            self._everything |= everything
 
-    async def _renew_batch(self, leases: list[Lease]) -> None:
+    async def _renew_batch(self, leases: list[Lease]) -> bool:
         sent_at = self._clock()
         answer = await self._client.heartbeat(leases)
         self._holdings.renewed(answer.renewed, sent_at)
+        for lease, cause in answer.cancelled.items():
+            if (held := self._holdings.get(lease)) is not None:
+                self._cancel(held, cause)
         for lease in answer.lost:
             self._lose(lease)
-        if answer.busy:
-            self._next = min(self._next, self._clock() + BUSY_SECONDS)
+        return bool(answer.busy)
 
     def _lose(self, lease: Lease) -> None:
         held = self._holdings.get(lease)
@@ -80,5 +113,4 @@ class Pulse:
             return  # it was settled while the heartbeat was under way
         held.lost = True
         log.warning("job.lease_lost", extra={"job": lease.job_id, "fence": lease.fence})
-        if held.executor is not None:
-            held.executor.cancel(held, Cause.LEASE_LOST)
+        self._cancel(held, Cause.LEASE_LOST)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from shiftboss.queue.contract import Lease, Settlement
-from shiftboss.queue.outcomes import Done, Failed, Lost, Outcome, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.holdings import Holdings
 from shiftboss.queue.runtime.ports import QueueClient
 
@@ -33,6 +33,8 @@ class Reporter:
             (Done, client.complete),
             (Failed, client.fail),
             (Released, client.release),
+            (Snoozed, client.snooze),
+            (Discarded, client.discard),
             (Quarantined, client.quarantine),
             (Lost, client.reap_own),
         )

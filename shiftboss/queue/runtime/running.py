@@ -1,16 +1,20 @@
 """One order, from its arguments to its outcome. Whatever a handler does, an outcome comes out."""
 
 import inspect
+import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from shiftboss.queue.contract import Claimed
 from shiftboss.queue.errors import NotStorable, UnknownTask
 from shiftboss.queue.payload import decode_arguments
-from shiftboss.queue.runtime.board import STARTED, SlotBoard
-from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Token
+from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
+from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Discard, Snooze, Token
+from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.ports import Handler, Handlers
 from shiftboss.queue.states import QuarantineReason
@@ -36,56 +40,138 @@ class Order(NamedTuple):
         return cls(ticket, job.id, job.fence, job.task, job.args, job.failures, job.losses)
 
 
+class Run:
+    """An order in the executor's hands."""
+
+    __slots__ = ("began", "order", "started", "token")
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.token = Token()
+        self.started = False
+        self.began = time.perf_counter()
+
+
 class InvalidArguments(Exception):
     """The stored arguments do not fit the task's signature."""
 
 
 class Runner:
-    """Runs orders, in as many threads at once as its executor likes. An outcome is a list: kind, ticket, facts."""
+    """Runs orders, in as many threads at once as its executor likes; coroutines on the executor's loop.
 
-    def __init__(self, *, handlers: Handlers, board: SlotBoard, margin_seconds: float) -> None:
+    `deliver` gets exactly one outcome for each run that was taken, a list: kind, ticket, facts. A run is begun or
+    given back, never both: it is the lock that decides.
+    """
+
+    def __init__(
+        self,
+        *,
+        handlers: Handlers,
+        board: SlotBoard,
+        margin_seconds: float,
+        coroutines: Coroutines,
+        deliver: Callable[[list[Any]], None],
+    ) -> None:
         self._handlers = handlers
         self._board = board
         self._margin_seconds = margin_seconds
+        self._coroutines = coroutines
+        self._deliver = deliver
         self._known: dict[str, Handler] = {}
-        self._tokens: dict[int, Token] = {}
+        self._runs: dict[int, Run] = {}
+        self._lock = threading.Lock()
         self._draining = False
 
-    def cancel(self, ticket: int, cause: Cause) -> None:
-        """Set the token of a running order."""
-        if (token := self._tokens.get(ticket)) is not None:
-            token.set(cause)
+    def take(self, order: Order) -> Run:
+        """An order has come in: to be run."""
+        run = self._runs[order.ticket] = Run(order)
+        if self._draining:
+            self.cancel(order.ticket, Cause.SHUTDOWN)
+        return run
+
+    def cancel(self, ticket: int, cause: str) -> None:
+        """Give an order back that has not begun; else set its token."""
+        with self._lock:
+            run = self._runs.get(ticket)
+            if run is None:
+                return
+            if not run.started:
+                del self._runs[ticket]
+        if run.started:
+            run.token.set(Cause(cause))
+        else:
+            self._deliver(["released", ticket, storable(cause, 100)])
 
     def drain(self) -> None:
-        """Running handlers get their token; from now on orders are given back instead of started."""
+        """Running handlers get their token; orders that have not begun, now or later, are given back."""
         self._draining = True
-        for token in list(self._tokens.values()):
-            token.set(Cause.SHUTDOWN)
+        for ticket in list(self._runs):
+            self.cancel(ticket, Cause.SHUTDOWN)
 
-    def run(self, order: Order) -> list[Any]:
-        """Run one order; its outcome. Never raises."""
-        if self._draining:
-            return ["released", order.ticket, "shutdown"]
-        began = time.perf_counter()
+    def run(self, run: Run) -> None:
+        """Run one order, to its end or until it is given back. Never raises."""
         try:
-            return self._run(order)
+            handler = self._handler(run.order.task)
+            if handler.is_async:
+                self._coroutines.run(partial(self._in_loop, run, handler))
+                # Somebody has cancelled the task before its first step.
+                self._end(run, ["released", run.order.ticket, "not_started"])
+            else:
+                self._in_thread(run, handler)
+        except UnknownTask as error:
+            self._end(run, ["not_here", run.order.ticket, storable(str(error), 1000)])
+        except BaseException as error:
+            self._end(run, _executor_error(run, error))
+
+    def _in_thread(self, run: Run, handler: Handler) -> None:
+        if not self._begin(run):
+            return
+        try:
+            # Context variables that a handler sets are gone with it.
+            value = copy_context().run(self._call, handler, run)
+        except BaseException as error:
+            outcome = self._guarded(run, partial(self._raised, run, error))
+        else:
+            outcome = self._guarded(run, partial(self._returned, run, value))
+        self._tidy()
+        self._end(run, outcome)
+
+    async def _in_loop(self, run: Run, handler: Handler) -> None:
+        if not self._begin(run):
+            return
+        try:
+            value = await self._call(handler, run)
+        except BaseException as error:
+            outcome = self._guarded(run, partial(self._raised, run, error))
+        else:
+            outcome = self._guarded(run, partial(self._returned, run, value))
+        self._end(run, outcome)
+
+    def _begin(self, run: Run) -> bool:
+        """The real start; False where the run has been given back."""
+        with self._lock:
+            if self._runs.get(run.order.ticket) is not run:
+                return False
+            self._board.mark(run.order.ticket, STARTED)
+            run.started = True
+        run.began = time.perf_counter()
+        return True
+
+    def _end(self, run: Run, outcome: list[Any]) -> None:
+        with self._lock:
+            if self._runs.get(run.order.ticket) is not run:
+                return
+            del self._runs[run.order.ticket]
+        if run.started:
+            self._board.mark(run.order.ticket, ENDED)
+        self._deliver(outcome)
+
+    def _guarded(self, run: Run, conclude: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return conclude()
         except BaseException as error:
             # The user's code again, where nobody expects it: in an exception's text, in a result being encoded.
-            kind = type(error).__name__
-            return [
-                "failed",
-                order.ticket,
-                "executor_error",
-                kind,
-                f"the run ended in a {kind} outside of its handler",
-                f"executor_error:{kind}"[:100],
-                "",
-                LAST_RESORT_SECONDS,
-                time.perf_counter() - began,
-            ]
-        finally:
-            self._tokens.pop(order.ticket, None)
-            self._tidy()
+            return _executor_error(run, error)
 
     def _tidy(self) -> None:
         try:
@@ -93,41 +179,15 @@ class Runner:
         except BaseException:
             return  # the next job's own use of the connection will tell
 
-    def _run(self, order: Order) -> list[Any]:
-        try:
-            handler = self._handler(order.task)
-        except UnknownTask as error:
-            return ["not_here", order.ticket, storable(str(error), 1000)]
-        self._board.mark(order.ticket, STARTED)
-        token = self._tokens[order.ticket] = Token()
-        if self._draining:
-            token.set(Cause.SHUTDOWN)
-        began = time.perf_counter()
-        try:
-            value = self._call(handler, order, token)
-        except InvalidArguments as error:
-            return ["quarantined", order.ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(error), 1000)]
-        except Cancelled as error:
-            # The handler ended because it was asked to: interrupted, not failed.
-            return ["released", order.ticket, storable(str(error.cause), 100)]
-        except BaseException as error:
-            # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
-            return self._failure(order, error, time.perf_counter() - began)
-        seconds = time.perf_counter() - began
-        try:
-            return ["done", order.ticket, self._handlers.encode_result(value), seconds]
-        except NotStorable as error:
-            return self._failure(order, error, seconds, code="result_not_storable")
-
     def _handler(self, name: str) -> Handler:
         if (handler := self._known.get(name)) is None:
             handler = self._known[name] = self._handlers.resolve(name)
         return handler
 
-    def _call(self, handler: Handler, order: Order, token: Token) -> Any:
-        args, kwargs = decode_arguments(order.args)
+    def _call(self, handler: Handler, run: Run) -> Any:
+        args, kwargs = decode_arguments(run.order.args)
         if handler.takes_context:
-            args = [self._context(order, token), *args]
+            args = [self._context(run), *args]
         try:
             return handler.call(*args, **kwargs)
         except TypeError as error:
@@ -135,21 +195,44 @@ class Runner:
                 _check_arguments(handler.function, args, kwargs)
             raise
 
-    def _context(self, order: Order, token: Token) -> Context:
+    def _context(self, run: Run) -> Context:
+        order = run.order
         return Context(
             job_id=order.job_id,
             fence=order.fence,
             attempt=order.failures + order.losses + 1,
-            token=token,
+            token=run.token,
             _expires_at=lambda: self._board.expiry(order.ticket),
             _margin_seconds=2 * self._margin_seconds,
             _task_result=self._handlers.task_result,
         )
 
+    def _returned(self, run: Run, value: Any) -> list[Any]:
+        seconds = time.perf_counter() - run.began
+        try:
+            return ["done", run.order.ticket, self._handlers.encode_result(value), seconds]
+        except NotStorable as error:
+            return self._failure(run.order, error, seconds, code="result_not_storable")
+
+    def _raised(self, run: Run, error: BaseException) -> list[Any]:
+        seconds, ticket = time.perf_counter() - run.began, run.order.ticket
+        match _alone(error):
+            case InvalidArguments() as invalid:
+                return ["quarantined", ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(invalid), 1000)]
+            case Cancelled(cause=cause):
+                # The handler ended because it was asked to: interrupted, not failed.
+                return ["released", ticket, storable(str(cause), 100)]
+            case Snooze(seconds=wait):
+                return ["snoozed", ticket, wait, seconds]
+            case Discard(reason=reason):
+                return ["discarded", ticket, storable(reason, 1000), seconds]
+        # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
+        return self._failure(run.order, error, seconds)
+
     def _failure(
         self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
     ) -> list[Any]:
-        evidence = describe(error, skip_frames=2)
+        evidence = describe(error, skip_frames=_own_frames(error))
         wait = self._handlers.backoff_seconds(order.task, error, order.failures + 1)
         return [
             "failed",
@@ -162,6 +245,36 @@ class Runner:
             wait,
             seconds,
         ]
+
+
+def _executor_error(run: Run, error: BaseException) -> list[Any]:
+    kind = type(error).__name__
+    return [
+        "failed",
+        run.order.ticket,
+        "executor_error",
+        kind,
+        f"the run ended in a {kind} outside of its handler",
+        f"executor_error:{kind}"[:100],
+        "",
+        LAST_RESORT_SECONDS,
+        time.perf_counter() - run.began,
+    ]
+
+
+def _alone(error: BaseException) -> BaseException:
+    """What a handler's `TaskGroup` has wrapped, where one of its tasks alone ended the run."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _own_frames(error: BaseException) -> int:
+    """How many of the outermost frames are of this module, and not of the handler."""
+    number, trace = 0, error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        number, trace = number + 1, trace.tb_next
+    return number
 
 
 def _entered(function: Callable[..., Any], error: BaseException) -> bool:

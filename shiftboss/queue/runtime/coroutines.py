@@ -1,0 +1,69 @@
+"""The event loop of an executor: coroutine jobs share it, each as a task in a lane of its own.
+
+A coroutine that blocks delays the other coroutines of this executor, and nothing else: the socket belongs to the
+main thread, the leases to the keeper.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+from shiftboss.queue.runtime.ports import Lane
+
+log = logging.getLogger("shiftboss.executor")
+
+Job = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Coroutines:
+    """One loop in one thread. `new_lane` makes lanes; there are about as many as coroutines have run at once."""
+
+    def __init__(self, new_lane: Callable[[], Lane]) -> None:
+        self._new_lane = new_lane
+        self._loop = asyncio.new_event_loop()
+        self._free: list[Lane] = []
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself would let them be collected
+
+    def start(self) -> None:
+        """Start the thread, which goes on until the process ends."""
+        threading.Thread(target=self._serve, name="loop", daemon=True).start()
+
+    def _serve(self) -> None:
+        while not self._loop.is_closed():
+            try:
+                # What the user's code does to end it, in a task of its own or by loop.stop(), ends one round.
+                self._loop.run_forever()
+            except BaseException as error:
+                log.warning("coroutines.interrupted", extra={"error": type(error).__name__})
+
+    def run(self, job: Job) -> None:
+        """Run a job on the loop. The calling thread waits, so that the job has that thread's slot."""
+        ended: Future[None] = Future()
+        self._loop.call_soon_threadsafe(self._begin, job, ended)
+        ended.result()
+
+    def _begin(self, job: Job, ended: "Future[None]") -> None:
+        try:
+            lane = self._free.pop() if self._free else self._new_lane()
+            task = self._loop.create_task(job(), context=lane.context())
+        except BaseException as error:
+            ended.set_exception(error)
+            return
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._ended(task, lane, ended))
+
+    def _ended(self, task: "asyncio.Task[None]", lane: Lane, ended: "Future[None]") -> None:
+        self._tasks.discard(task)
+        tidying = self._loop.create_task(lane.tidy(), context=lane.context())
+        self._tasks.add(tidying)
+        tidying.add_done_callback(lambda tidying: self._tidied(tidying, lane))
+        # The slot does not wait for the tidying: a call that the job left behind in its lane may take long.
+        ended.set_result(None)
+
+    def _tidied(self, tidying: "asyncio.Task[None]", lane: Lane) -> None:
+        self._tasks.discard(tidying)
+        if not tidying.cancelled() and tidying.exception() is None:
+            self._free.append(lane)
