@@ -9,9 +9,9 @@ from psycopg.conninfo import make_conninfo
 
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Lease, Registration, Settlement, WorkerStatus
-from shiftboss.queue.outcomes import Done, Failed, Lost, Quarantined, Released
+from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.states import QuarantineReason
-from shiftboss.queue.store import enqueue, lease, upkeep, workers
+from shiftboss.queue.store import enqueue, lease, operate, upkeep, workers
 from shiftboss.queue.store.statement import Verb, run
 from tests.waiting import wait_for
 
@@ -22,6 +22,8 @@ ARGS = '{"args": [1], "kwargs": {"to": "kim"}}'
 DONE = Done('{"sum": 3}', 12)
 FAILED = Failed("handler_raised", "ValueError", "no", "1b0c9e4f", "Traceback…", 60.0, 12)
 RELEASED = Released("shutdown")
+SNOOZED = Snoozed(90.0, 12)
+DISCARDED = Discarded("the invoice was withdrawn", 12)
 QUARANTINED = Quarantined(QuarantineReason.INVALID_ARGUMENTS, "the arguments do not fit the task")
 LOST = Lost(alone=True, suspect=True, code="executor_died", message="killed by signal 9", evidence='{"signal": 9}')
 
@@ -29,6 +31,8 @@ REPORTS: dict[str, tuple[Callable[..., Verb[Settlement]], Any]] = {
     "complete": (lease.complete, DONE),
     "fail": (lease.fail, FAILED),
     "release": (lease.release, RELEASED),
+    "snooze": (lease.snooze, SNOOZED),
+    "discard": (lease.discard, DISCARDED),
     "quarantine": (lease.quarantine, QUARANTINED),
     "reap_own": (lease.reap_own, LOST),
 }
@@ -52,8 +56,10 @@ def new_job(
     failure_limit: int = 5,
     loss_limit: int = 3,
     meta: str = "{}",
+    deadline_in: float | None = None,
+    **rest: Any,
 ) -> enqueue.NewJob:
-    """A job to be; `due_in` seconds from now."""
+    """A job to be; `due_in` and `deadline_in` seconds from now."""
     return enqueue.NewJob(
         queue=queue,
         task=task,
@@ -63,6 +69,8 @@ def new_job(
         failure_limit=failure_limit,
         loss_limit=loss_limit,
         meta=meta,
+        deadline=None if deadline_in is None else datetime.now(UTC) + timedelta(seconds=deadline_in),
+        **rest,
     )
 
 
@@ -126,14 +134,6 @@ def claim(
     )
 
 
-def given_back(job_id: int) -> None:
-    """Make a running job available without any verb."""
-    execute(
-        "update shiftboss_job set state = 'available', worker_id = null, lease_expires_at = null where id = %s",
-        job_id,
-    )
-
-
 def claimed(worker: int, n: int = 1, **how: Any) -> list[Claimed]:
     """Jobs that a worker has just claimed of those that were enqueued."""
     jobs = run(claim(worker, n=n, **how))
@@ -193,14 +193,25 @@ def completed(worker: int) -> Lease:
     return held
 
 
-def _final(state: str) -> Callable[[int], Lease]:
-    def final(worker: int) -> Lease:
-        # No verb makes this state yet.
-        done = completed(worker)
-        execute("update shiftboss_finished set state = %s where id = %s", state, done.job_id)
-        return done
+def to_be_cancelled(worker: int, **how: Any) -> Lease:
+    """A running job whose end somebody has asked for."""
+    [held] = running(worker, **how)
+    run(operate.cancel([held.job_id], authority=SYSTEM))
+    return held
 
-    return final
+
+def cancelled(worker: int) -> Lease:
+    """A job that was released after somebody had asked for its end."""
+    held = to_be_cancelled(worker)
+    run(report("release", held, worker))
+    return held
+
+
+def discarded(worker: int) -> Lease:
+    """A job that its handler gave up for good."""
+    [held] = running(worker)
+    run(report("discard", held, worker))
+    return held
 
 
 def reclaimed(worker: int) -> Lease:
@@ -224,8 +235,8 @@ NOT_HELD: dict[str, Callable[[int], Lease]] = {
     "retryable": retryable,
     "quarantined": quarantined,
     "completed": completed,
-    "cancelled": _final("cancelled"),
-    "discarded": _final("discarded"),
+    "cancelled": cancelled,
+    "discarded": discarded,
     "expired": expired,
     "running under a newer fence": reclaimed,
     "missing": missing,

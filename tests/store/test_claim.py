@@ -19,9 +19,9 @@ from tests.store.making import (
     claim,
     enqueued,
     execute,
-    given_back,
     live,
     new_job,
+    report,
     rows,
     running,
     scalar,
@@ -57,7 +57,7 @@ def test_every_claim_raises_the_fence(perform: Perform, worker: int, other: int)
     for fence, who in ((1, worker), (2, other), (3, worker)):
         [job] = perform(claim(who))
         assert job.fence == fence
-        given_back(job.id)
+        run(report("release", job.lease, who))
 
 
 @pytest.mark.requirement("C1", "P5")

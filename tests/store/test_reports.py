@@ -12,10 +12,11 @@ from psycopg import errors as pg
 from shiftboss.queue.contract import Lease, Settlement
 from shiftboss.queue.outcomes import Done, Lost, Released
 from shiftboss.queue.states import QuarantineReason
-from shiftboss.queue.store import lease
+from shiftboss.queue.store import lease, operate
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
 from tests.store.making import (
+    DISCARDED,
     FAILED,
     LOST,
     NOT_HELD,
@@ -34,6 +35,8 @@ from tests.store.making import (
     rows,
     running,
     scalar,
+    state,
+    to_be_cancelled,
     whole,
 )
 from tests.store.sessions import Ear, Session
@@ -89,10 +92,7 @@ def test_a_job_that_returned_nothing_has_no_result(perform: Perform, worker: int
 
 @pytest.mark.requirement("L5")
 def test_a_job_that_was_to_be_cancelled_may_still_complete(perform: Perform, worker: int) -> None:
-    [held] = running(worker)
-    execute(
-        "update shiftboss_job set cancel_cause = 'user', cancel_requested_at = now() where id = %s", held.job_id
-    )
+    held = to_be_cancelled(worker)
     perform(report("complete", held, worker))
     assert rows("select state, cancel_cause from shiftboss_finished") == [("completed", "user")]
 
@@ -142,12 +142,12 @@ def test_a_failure_is_counted_and_tried_again_after_its_backoff(perform: Perform
 @pytest.mark.requirement("L29")
 def test_the_last_failure_that_is_allowed_quarantines(perform: Perform, worker: int) -> None:
     [job_id] = enqueued(failure_limit=2)
-    for failures, state in ((1, "retryable"), (2, "quarantined")):
-        execute("update shiftboss_job set state = 'available' where id = %s", job_id)
+    for failures, now in ((1, "retryable"), (2, "quarantined")):
+        run(operate.expedite([job_id], authority=SYSTEM, by="kim"))
         [job] = claimed(worker)
         perform(report("fail", job.lease, worker))
         row = a_row(job_id)
-        assert (row["state"], row["failures"], row["losses"]) == (state, failures, 0)
+        assert (row["state"], row["failures"], row["losses"]) == (now, failures, 0)
     assert row["quarantine_reason"] == "failures_exhausted"
     assert row["quarantined_at"] is not None
     assert (row["worker_id"], row["lease_expires_at"]) == (None, None)
@@ -288,6 +288,7 @@ def test_a_failure_that_cannot_be_stored_is_still_a_failure(perform: Perform, wo
 
 UNSTORABLE: dict[str, tuple[Any, str | None]] = {
     "release": (Released("shut\x00down"), "shut\ufffddown"),
+    "discard": (replace(DISCARDED, message="no\x00 \udce9"), "no\ufffd ?"),
     "quarantine": (replace(QUARANTINED, message="no\x00 \udce9"), "no\ufffd ?"),
     "reap_own": (replace(LOST, message="killed\x00", evidence="{"), "killed\ufffd"),
 }
@@ -306,7 +307,7 @@ def test_an_end_in_words_that_cannot_be_stored_is_told_in_others(verb: str, perf
     assert attempt["outcome"] == attempts(leases[1].job_id)[0]["outcome"]
     assert text in (attempt["error_code"], attempt["error_message"])
     assert attempt["evidence"] == ('{"not_storable": "{"}' if verb == "reap_own" else "{}")
-    assert a_row(leases[2].job_id)["state"] == a_row(leases[1].job_id)["state"]
+    assert state(leases[2].job_id) == state(leases[1].job_id)
     assert events(leases[2].job_id) == []
 
 

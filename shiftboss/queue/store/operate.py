@@ -16,7 +16,7 @@ from psycopg import errors as pg
 from shiftboss.queue import states
 from shiftboss.queue.authority import Authority, owner_of, require_system
 from shiftboss.queue.errors import Busy, InvalidJob
-from shiftboss.queue.states import FINAL, State, legal_verbs
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store.enqueue import Enqueued
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
@@ -254,7 +254,9 @@ def _unchanged(
 ) -> Unchanged:
     if state is None:
         return Unchanged(job_id, Why.MISSING)
-    if verb not in legal_verbs(state) or (owner is not None and state is State.QUARANTINED):
+    rule = TRANSITIONS.get((state, verb))
+    # A verb of the same name may be a worker's: it discards a job that runs, an operator does not.
+    if rule is None or (Actor.OWNER if owner is not None else Actor.OPERATOR) not in rule.by:
         return Unchanged(job_id, Why.STATE, state)
     # Its state allows the verb, and still it was not changed: its key is taken, or its row was locked.
     if holder is not None and verb in {states.Verb.REINSTATE, states.Verb.EXPEDITE}:
