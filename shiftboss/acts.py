@@ -3,23 +3,24 @@
 Console, API and command line call only these. Staff act as `System`, after the check; the person is recorded.
 """
 
-import getpass
 import json
 import os
+import pwd
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, connections, transaction
+from psycopg import errors as pg
 
 from shiftboss import conf
 from shiftboss.queue import registry
-from shiftboss.queue.authority import System
+from shiftboss.queue.authority import System, read_key
 from shiftboss.queue.errors import (
     Busy,
     InvalidJob,
@@ -31,12 +32,15 @@ from shiftboss.queue.errors import (
     RequestReused,
     UnknownTask,
 )
-from shiftboss.queue.states import State
+from shiftboss.queue.states import FINAL, State
 from shiftboss.queue.store import audit, operate, partitions, queues, read
-from shiftboss.queue.store.operate import Answer, Limits, Matching, Unchanged, Why
+from shiftboss.queue.store.enqueue import check_queue
+from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
+from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import Verb, run
 
 SYSTEM = System()
+LARGEST_ID = 2**63 - 1
 MAX_REASON_LENGTH = 1000
 MAX_REQUEST_LENGTH = 100
 BULK_BATCH = 2000
@@ -67,6 +71,8 @@ class Act(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     PURGE = "purge"
+    CREATE_TOKEN = "create_token"
+    REVOKE_TOKEN = "revoke_token"
 
 
 PERMISSIONS: dict[Act, str] = {
@@ -81,6 +87,8 @@ PERMISSIONS: dict[Act, str] = {
     Act.PAUSE: "shiftboss.pause_queue",
     Act.RESUME: "shiftboss.resume_queue",
     Act.PURGE: "shiftboss.purge_history",
+    Act.CREATE_TOKEN: "shiftboss.add_token",
+    Act.REVOKE_TOKEN: "shiftboss.change_token",
 }
 VIEW = "shiftboss.view_job"
 VIEW_AUDIT = "shiftboss.view_audit"
@@ -88,20 +96,17 @@ VIEW_AUDIT = "shiftboss.view_audit"
 NEED_REASON = frozenset({Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.PURGE})
 """Acts that stop or destroy something: they are not done without a reason."""
 
+ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
+"""Acts that concern the installation and not its daily work."""
+
+_OPERATORS = frozenset({VIEW, VIEW_AUDIT} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS})
+
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({VIEW}),
-    "operator": frozenset({VIEW, VIEW_AUDIT, *PERMISSIONS.values()} - {PERMISSIONS[Act.PURGE]}),
-    "admin": frozenset(
-        {
-            VIEW,
-            VIEW_AUDIT,
-            *PERMISSIONS.values(),
-            "shiftboss.view_token",
-            "shiftboss.add_token",
-            "shiftboss.change_token",
-            "shiftboss.delete_token",
-        }
-    ),
+    "operator": _OPERATORS,
+    "admin": _OPERATORS
+    | {PERMISSIONS[act] for act in ADMINS_ACTS}
+    | {"shiftboss.view_token", "shiftboss.delete_token"},
 }
 """Permissions by role; `shiftboss_roles` makes a group of each."""
 
@@ -117,18 +122,27 @@ class Person:
     allows: Callable[[str], bool]
 
     @classmethod
-    def of_user(cls, user: Any, *, via: Via, token: str | None = None) -> "Person":
-        """A user of Django's; with `token`, the name of the API token by which they act."""
-        name = user.get_username() + (f" (token {token})" if token else "")
-        kind = "token" if token else "user"
-        return cls(kind=kind, id=str(user.pk), name=name, via=via, allows=user.has_perm)
+    def of_user(cls, user: Any, *, via: Via) -> "Person":
+        """A user of Django's. Only staff may do anything, whatever else was permitted to them."""
+        return cls(kind="user", id=str(user.pk), name=user.get_username(), via=via, allows=_allowed_to(user))
+
+    @classmethod
+    def of_token(cls, user: Any, *, token_id: int, token_name: str) -> "Person":
+        """A user of Django's by an API token of theirs: with their permissions, but another one who asks.
+
+        Two tokens of one user are two, so that the request ids of one program do not meet those of another.
+        """
+        name = f"{user.get_username()} (token {token_name})"
+        identity = f"{user.pk}/{token_id}"
+        return cls(kind="token", id=identity, name=name, via=Via.API, allows=_allowed_to(user))
 
     @classmethod
     def of_shell(cls) -> "Person":
         """Whoever runs this process: they hold the database's password, so everything is permitted to them."""
+        # Not as the environment says: the audit is not to believe a variable.
         try:
-            name = getpass.getuser()
-        except (KeyError, OSError):  # a uid without a name
+            name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:  # a uid without a name
             name = str(os.getuid())
         name = f"os:{name}@{socket.gethostname()}"
         return cls(kind="os", id=str(os.getuid()), name=name, via=Via.CLI, allows=lambda _: True)
@@ -136,6 +150,13 @@ class Person:
     def may(self, act: Act) -> bool:
         """Whether this act is permitted to them."""
         return self.allows(PERMISSIONS[act])
+
+
+def _allowed_to(user: Any) -> Callable[[str], bool]:
+    if not (user.is_active and getattr(user, "is_staff", False)):
+        return lambda _: False
+    allows: Callable[[str], bool] = user.has_perm
+    return allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +175,19 @@ class Acted:
     repeated: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What was done, in facts for the audit: what they were, and what they are now. `jobs`: how many changed."""
+
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 0
+
+
 def require(permission: str, *, by: Person) -> None:
     """Refuse who lacks a permission. Raises NotAllowed, which names it."""
     if not by.allows(permission):
-        raise NotAllowed(f"{by.name} lacks the permission {permission}")
+        raise NotAllowed(f"{by.name} lacks the permission {permission}, or is not staff")
 
 
 def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
@@ -175,10 +205,12 @@ def expedite(job_id: int, *, by: Person, reason: str = "", request_id: str | Non
 
 
 def reinstate(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
-    """Let a quarantined job run again, with as many attempts as its task has."""
+    """Let a quarantined job run again, with as many more attempts as its task has."""
+    require(PERMISSIONS[Act.REINSTATE], by=by)
+    limits = _limits_of(_job(job_id))
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.reinstate(ids, authority=SYSTEM, by=by.name, limits=_limits_of(job_id))
+        return operate.reinstate(ids, authority=SYSTEM, by=by.name, limits=limits)
 
     return _on_job(Act.REINSTATE, job_id, by, reason, request_id, verb)
 
@@ -205,60 +237,71 @@ def reprioritise(
     def verb(ids: list[int]) -> Verb[Answer]:
         return operate.reprioritise(ids, authority=SYSTEM, by=by.name, priority=priority)
 
-    return _on_job(Act.REPRIORITISE, job_id, by, reason, request_id, verb, {"priority": priority})
+    asked = {"priority": priority}
+    return _on_job(Act.REPRIORITISE, job_id, by, reason, request_id, verb, asked, lambda job: job.priority)
 
 
 def reschedule(
     job_id: int, *, by: Person, due_at: datetime, reason: str = "", request_id: str | None = None
 ) -> Acted:
     """Set when a waiting job is due, an aware time."""
+    moment = _moment(due_at)
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.reschedule(ids, authority=SYSTEM, by=by.name, due_at=due_at)
+        return operate.reschedule(ids, authority=SYSTEM, by=by.name, due_at=moment)
 
-    return _on_job(Act.RESCHEDULE, job_id, by, reason, request_id, verb, {"due_at": due_at.isoformat()})
+    asked = {"due_at": moment.isoformat()}
+    return _on_job(
+        Act.RESCHEDULE, job_id, by, reason, request_id, verb, asked, lambda job: _moment(job.due_at).isoformat()
+    )
 
 
 def rerun(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
     """Run a finished job once more, as a new job; `new_job_id` is its id."""
+    require(PERMISSIONS[Act.RERUN], by=by)
+    job = _job(job_id)
+    limits = _limits_of(job)
 
-    def do() -> Acted:
-        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=_limits_of(job_id)))
+    def do() -> Deed:
+        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=limits))
         if isinstance(answer, Unchanged):
             _refuse(Act.RERUN, answer)
-        return Acted(act=Act.RERUN, job_id=job_id, after=str(answer.state), new_job_id=answer.id)
+        before = {"state": str(job.state)} if job and job.state in FINAL else {}
+        after = {"state": str(answer.state), "new_job_id": str(answer.id)}
+        return Deed(before=before, after=after, jobs=1)
 
-    return _perform(Act.RERUN, by, reason, request_id, do, job_id=job_id)
+    return perform(Act.RERUN, do, by=by, reason=reason, request_id=request_id, job_id=job_id)
 
 
 def pause(queue: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """Stop a queue from being claimed. A queue that is paused already stays so, with the first reason."""
 
-    def do() -> Acted:
-        new = run(queues.pause(queue, authority=SYSTEM, by=by.name, reason=reason))
-        return Acted(act=Act.PAUSE, queue=queue, before="running" if new else "paused", after="paused")
+    def do() -> Deed:
+        new = run(queues.pause(queue, authority=SYSTEM, by=by.name, reason=reason.strip()))
+        return Deed(before={"state": "running" if new else "paused"}, after={"state": "paused"})
 
-    return _perform(Act.PAUSE, by, reason, request_id, do, queue=queue)
+    return perform(Act.PAUSE, do, by=by, reason=reason, request_id=request_id, queue=queue)
 
 
 def resume(queue: str, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
     """Let a queue be claimed again."""
 
-    def do() -> Acted:
+    def do() -> Deed:
         was_paused = run(queues.resume(queue, authority=SYSTEM))
-        return Acted(act=Act.RESUME, queue=queue, before="paused" if was_paused else "running", after="running")
+        return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
 
-    return _perform(Act.RESUME, by, reason, request_id, do, queue=queue)
+    return perform(Act.RESUME, do, by=by, reason=reason, request_id=request_id, queue=queue)
 
 
 def purge(before: date, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """Order that the history before a day (UTC) be dropped; the maintainer does it within a minute or two."""
 
-    def do() -> Acted:
+    def do() -> Deed:
         run(partitions.purge(before, authority=SYSTEM))
-        return Acted(act=Act.PURGE)
+        return Deed()
 
-    return _perform(Act.PURGE, by, reason, request_id, do, asked={"before": before.isoformat()})
+    asked = {"before": before.isoformat()}
+    return perform(Act.PURGE, do, by=by, reason=reason, request_id=request_id, asked=asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,12 +317,20 @@ class Swept:
 def cancel_matching(which: Matching, *, by: Person, reason: str) -> Iterator[Swept]:
     """Cancel all jobs that match now, in batches, each a transaction with its entry of the audit.
 
-    Yields how far it is after each batch; who stops asking stops the act. From the newest down, away from where
-    workers claim; jobs that somebody else has in hand are come back to.
+    Refuses at once what is not permitted. Yields how far it is after each batch; who stops asking stops the act.
+    From the newest down, away from where workers claim; jobs that somebody else has in hand are come back to. A
+    job that has been claimed since it matched is asked to end, as by `cancel`.
     """
-    _permit(Act.CANCEL, by, reason)
-    operation = uuid4()
-    so_far = Swept(operation=operation)
+    reason = _permit(Act.CANCEL, by, reason)
+    if which.queue is not None:
+        check_queue(which.queue)
+    if which.task is not None and not which.task.isprintable():
+        raise InvalidJob("a task's name is made of printable characters")
+    return _sweeps(which, by, reason)
+
+
+def _sweeps(which: Matching, by: Person, reason: str) -> Iterator[Swept]:
+    so_far = Swept(operation=uuid4())
     before_id: int | None = None
     busy: list[int] = []
     while ids := run(operate.matching(which, authority=SYSTEM, before_id=before_id, limit=BULK_BATCH)):
@@ -293,12 +344,12 @@ def cancel_matching(which: Matching, *, by: Person, reason: str) -> Iterator[Swe
             so_far, again = _sweep(ids[start : start + BULK_BATCH], which, by, reason, so_far)
             busy += again
             yield so_far
-    yield Swept(operation=operation, ended=so_far.ended, requested=so_far.requested, left=so_far.left + len(busy))
+    yield replace(so_far, left=so_far.left + len(busy))
 
 
 def _sweep(ids: list[int], which: Matching, by: Person, reason: str, so_far: Swept) -> tuple[Swept, list[int]]:
     """One batch; how far the act is then, and the jobs to come back to."""
-    with transaction.atomic(using=conf.get().database):
+    with _at_once():
         answer = run(operate.cancel(ids, authority=SYSTEM))
         requested = sum(1 for job in answer.changed if job.after is State.RUNNING)
         if answer.changed:
@@ -337,20 +388,31 @@ def _on_job(
     reason: str,
     request_id: str | None,
     verb: Callable[[list[int]], Verb[Answer]],
-    asked: dict[str, Any] | None = None,
+    asked: Mapping[str, Any] | None = None,
+    present: Callable[[JobDetail], Any] | None = None,
 ) -> Acted:
-    def do() -> Acted:
+    """An act on a job that lives. `present` reads what the one thing asked for is before, for the audit."""
+    asked = asked or {}
+
+    def do() -> Deed:
         run(operate.hold([job_id], authority=SYSTEM))
+        # What is held cannot change between this look and the verb.
+        job = run(read.job(authority=SYSTEM, job_id=job_id)) if present else None
         answer = run(verb([job_id]))
         if answer.unchanged:
             _refuse(act, answer.unchanged[0])
         [changed] = answer.changed
-        return Acted(act=act, job_id=job_id, before=str(changed.before), after=str(changed.after))
+        was = {name: present(job) for name in asked} if present and job else {}
+        return Deed(
+            before={"state": str(changed.before), **was},
+            after={"state": str(changed.after), **asked},
+            jobs=1,
+        )
 
-    return _perform(act, by, reason, request_id, do, job_id=job_id, asked=asked)
+    return perform(act, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
 
 
-def _refuse(act: Act, unchanged: Unchanged) -> None:
+def _refuse(act: Act, unchanged: Unchanged) -> NoReturn:
     job_id, state = unchanged.id, unchanged.state
     match unchanged.why:
         case Why.MISSING:
@@ -359,31 +421,47 @@ def _refuse(act: Act, unchanged: Unchanged) -> None:
             raise MovedOn(job_id, act, str(state))
         case Why.KEY_HELD:
             assert unchanged.holder is not None
-            raise KeyHeld(f"of job {job_id}", unchanged.holder, "wait for its end, or cancel it first")
+            raise KeyHeld(_key_of(job_id), unchanged.holder, "wait for its end, or cancel it first")
         case Why.BUSY:
             raise Busy(f"job {job_id} is being changed by somebody else just now; try again")
 
 
-def _perform(
+def _key_of(job_id: int) -> str:
+    """The key as its enqueuer wrote it."""
+    job = run(read.job(authority=SYSTEM, job_id=job_id))
+    text = (job and job.key) or ""
+    with suppress(ValueError):
+        return read_key(text).key
+    return text
+
+
+def perform(
     act: Act,
+    do: Callable[[], Deed],
+    *,
     by: Person,
     reason: str,
-    request_id: str | None,
-    do: Callable[[], Acted],
-    *,
+    request_id: str | None = None,
     job_id: int | None = None,
     queue: str | None = None,
-    asked: dict[str, Any] | None = None,
+    asked: Mapping[str, Any] | None = None,
 ) -> Acted:
-    """Check, do and keep in one transaction. A request that was done before answers as it did then."""
-    reason = reason.strip()
-    _permit(act, by, reason)
-    if request_id is not None and not 1 <= len(request_id) <= MAX_REQUEST_LENGTH:
-        raise InvalidJob(f"a request id has 1 to {MAX_REQUEST_LENGTH} characters")
-    wish = {**(asked or {}), "job_id": job_id, "queue": queue}
+    """Check, do and keep in one transaction. A request that was done before answers as it did then.
+
+    `asked`: what else was wished for, in JSON's types; a repeat wishes for the same. Raises NotAllowed,
+    ReasonNeeded, InvalidJob, NoSuchJob, RequestReused, Busy and what `do` raises; then nothing was changed.
+    """
+    reason = _permit(act, by, reason)
+    if request_id is not None and not (1 <= len(request_id) <= MAX_REQUEST_LENGTH and request_id.isprintable()):
+        raise InvalidJob(f"a request id has 1 to {MAX_REQUEST_LENGTH} printable characters")
+    if job_id is not None and not 0 < job_id <= LARGEST_ID:
+        raise NoSuchJob(f"there is no job {job_id}")
+    if queue is not None:
+        check_queue(queue)
+    wish = _Wish(act=act, job_id=job_id, queue=queue, reason=reason, asked=dict(asked or {}))
     try:
-        with transaction.atomic(using=conf.get().database):
-            acted = do()
+        with _at_once():
+            deed = do()
             _write(
                 act,
                 by,
@@ -391,44 +469,86 @@ def _perform(
                 operation=uuid4(),
                 job_id=job_id,
                 queue=queue,
-                jobs=1 if job_id is not None else 0,
+                jobs=deed.jobs,
                 request_id=request_id,
-                asked=wish,
-                before={"state": acted.before},
-                after={"state": acted.after, "new_job_id": acted.new_job_id},
+                asked=wish.asked,
+                before=deed.before,
+                after=deed.after,
             )
     except (MovedOn, KeyHeld, NoSuchJob, Busy, IntegrityError):
         # The first of two equal requests has changed what the second one found.
-        if request_id is None or (earlier := _earlier(request_id, act, by, wish)) is None:
+        if request_id is None or (earlier := _earlier(request_id, by, wish)) is None:
             raise
         return earlier
-    return acted
+    return _acted(wish, deed.before, deed.after)
 
 
-def _permit(act: Act, by: Person, reason: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What a request asks for; two with the same id are the same one where their wishes are equal."""
+
+    act: str
+    job_id: int | None
+    queue: str | None
+    reason: str
+    asked: dict[str, Any]
+
+
+def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, repeated: bool = False) -> Acted:
+    new_job_id = after.get("new_job_id")
+    return Acted(
+        act=Act(wish.act),
+        job_id=wish.job_id,
+        queue=wish.queue,
+        before=before.get("state"),
+        after=after.get("state"),
+        new_job_id=None if new_job_id is None else int(new_job_id),
+        repeated=repeated,
+    )
+
+
+@contextmanager
+def _at_once() -> Iterator[None]:
+    """All or nothing, and no long wait for a lock; within a caller's transaction a part of it. Raises Busy."""
+    alias = conf.get().database
+    connection = connections[alias]
+    try:
+        with transaction.atomic(using=alias):
+            with connection.cursor() as cursor:
+                cursor.execute("select current_setting('lock_timeout')")
+                [patience] = cursor.fetchone()
+                cursor.execute("select set_config('lock_timeout', %s, true)", [str(HOLD_MILLISECONDS)])
+            yield
+            # Where the transaction is the caller's it goes on, and with the caller's own patience.
+            with connection.cursor() as cursor:
+                cursor.execute("select set_config('lock_timeout', %s, true)", [patience])
+    except OperationalError as error:
+        if isinstance(error.__cause__, (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)):
+            raise Busy("another transaction holds what this act needs just now; try again") from None
+        raise
+
+
+def _permit(act: Act, by: Person, reason: str) -> str:
+    """The reason as it is kept. Raises NotAllowed and ReasonNeeded."""
     require(PERMISSIONS[act], by=by)
-    if act in NEED_REASON and not reason.strip():
+    reason = reason.strip()
+    if act in NEED_REASON and not reason:
         raise ReasonNeeded(f"{act} wants a reason: say in a few words why, for the audit")
-    if len(reason) > MAX_REASON_LENGTH or "\x00" in reason:
-        raise ReasonNeeded(f"a reason has at most {MAX_REASON_LENGTH} characters and no NUL")
+    if len(reason) > MAX_REASON_LENGTH:
+        raise ReasonNeeded(f"a reason has at most {MAX_REASON_LENGTH} characters, not {len(reason)}")
+    if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reason):
+        raise ReasonNeeded("a reason holds no NUL and no lone surrogate: PostgreSQL cannot keep them")
+    return reason
 
 
-def _earlier(request_id: str, act: Act, by: Person, wish: dict[str, Any]) -> Acted | None:
+def _earlier(request_id: str, by: Person, wish: _Wish) -> Acted | None:
     row = run(audit.audited(request_id, authority=SYSTEM, actor_kind=by.kind, actor_id=by.id))
     if row is None:
         return None
-    if row.act != act or json.loads(row.asked) != wish:
-        raise RequestReused(f"the request id {request_id!r} was used before, for another act")
-    before, after = json.loads(row.before), json.loads(row.after)
-    return Acted(
-        act=act,
-        job_id=row.job_id,
-        queue=row.queue,
-        before=before.get("state"),
-        after=after.get("state"),
-        new_job_id=after.get("new_job_id"),
-        repeated=True,
-    )
+    asked = json.loads(row.asked)
+    if wish != _Wish(act=row.act, job_id=row.job_id, queue=row.queue, reason=row.reason, asked=asked):
+        raise RequestReused(f"the request id {request_id!r} was used before, for something else")
+    return _acted(wish, json.loads(row.before), json.loads(row.after), repeated=True)
 
 
 def _write(
@@ -437,9 +557,9 @@ def _write(
     reason: str,
     *,
     operation: UUID,
-    asked: dict[str, Any],
-    before: dict[str, Any],
-    after: dict[str, Any],
+    asked: Mapping[str, Any],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
     job_id: int | None = None,
     queue: str | None = None,
     jobs: int = 0,
@@ -457,18 +577,34 @@ def _write(
         queue=queue,
         jobs=jobs,
         request_id=request_id,
-        asked=json.dumps(asked),
-        before=json.dumps(before),
-        after=json.dumps(after),
+        asked=json.dumps(dict(asked)),
+        before=json.dumps(dict(before)),
+        after=json.dumps(dict(after)),
     )
     run(audit.write(entry, authority=SYSTEM))
 
 
-def _limits_of(job_id: int) -> Limits:
-    """How often the job's task may fail and be lost, as its code says now; else as the settings say."""
+def _moment(time: datetime) -> datetime:
+    """The same instant in UTC, so that equal wishes are equal. Raises InvalidJob."""
+    if time.utcoffset() is None:
+        raise InvalidJob("due_at must be an aware datetime: add a time zone")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InvalidJob("due_at must be between the years 1 and 9999, in UTC too") from None
+
+
+def _job(job_id: int) -> JobDetail | None:
+    return run(read.job(authority=SYSTEM, job_id=job_id)) if 0 < job_id <= LARGEST_ID else None
+
+
+def _limits_of(job: JobDetail | None) -> Limits:
+    """How often the job's task may fail and be lost, as its code says now; else as the settings say.
+
+    Outside a transaction: the task's module may be imported here for the first time.
+    """
     config = conf.get()
     by_task: dict[str, tuple[int, int]] = {}
-    job = run(read.job(authority=SYSTEM, job_id=job_id))
     if job is not None:
         with suppress(UnknownTask):
             own = getattr(registry.resolve(job.task), "max_attempts", None)

@@ -1,0 +1,1 @@
+"""What people do, through every door, and what it leaves."""
