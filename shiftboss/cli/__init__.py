@@ -1,7 +1,4 @@
-"""The command line: `shiftboss up`, `shiftboss status`, `shiftboss run`.
-
-Exit codes: 0 fine, 1 refused or not found, 2 wrong usage.
-"""
+"""The command line, `shiftboss COMMAND`: one module for each command."""
 
 import argparse
 import os
@@ -9,8 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import InterfaceError, OperationalError
 
-from shiftboss.cli import run, status, up
+from shiftboss.cli import audit, jobs, purge, queues, run, status, up
+from shiftboss.cli.bulk import INTERRUPTED
 from shiftboss.cli.command import Commands, WrongUsage
 from shiftboss.conf import ConfigError
 from shiftboss.queue.errors import ShiftbossError
@@ -19,27 +18,34 @@ EXAMPLES = """\
 examples:
   shiftboss up                      make what is missing and run everything, until Ctrl-C
   shiftboss status                  what the queues hold and how the workers are
+  shiftboss jobs list --state quarantined
+                                    what waits for a person
+  shiftboss queues pause mail --reason "mail server is down"
   shiftboss run reports.tasks.send --args '["2026-01"]'
                                     run one task here and now, without a server
 
+Each command has examples of its own: shiftboss COMMAND --help.
 Files are kept in .shiftboss/ in the current folder; SHIFTBOSS_HOME names another one.
-Exit codes: 0 fine, 1 refused or not found, 2 wrong usage.
+Exit codes: 0 fine, 1 refused or not found, 2 wrong usage, 130 ended by Ctrl-C.
 """
+
+COMMANDS = (up, status, jobs, queues, audit, purge, run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    given = _parser().parse_args(argv)
+    given = parser().parse_args(argv)
     try:
         code: int = given.command(given)
+        sys.stdout.flush()
     except WrongUsage as problem:
-        print(f"shiftboss: {problem}", file=sys.stderr)
-        return 2
+        return _complain(problem, 2)
     except (ShiftbossError, ConfigError, ImproperlyConfigured) as problem:
-        print(f"shiftboss: {problem}", file=sys.stderr)
-        return 1
+        return _complain(problem, 1)
+    except (OperationalError, InterfaceError) as problem:
+        return _complain(f"the database broke off, so look what was done before you try again: {problem}", 1)
     except KeyboardInterrupt:
-        return 1
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone (`| head`); the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -47,14 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    made = argparse.ArgumentParser(
         prog="shiftboss",
         description="Jobs in PostgreSQL.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = Commands(parser)
-    for command in (up, status, run):
+    commands = Commands(made)
+    for command in COMMANDS:
         command.declare(commands)
-    return parser
+    return made
+
+
+def _complain(problem: object, code: int) -> int:
+    print(f"shiftboss: {problem}", file=sys.stderr)
+    return code

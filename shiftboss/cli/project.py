@@ -7,7 +7,9 @@ import sys
 import django
 
 from shiftboss.cli.command import Refused
-from shiftboss.supervisor_conf import installation
+from shiftboss.queue.store.schema import check_schema
+from shiftboss.queue.store.statement import run as answer
+from shiftboss.supervisor_conf import installation, readiness
 from shiftboss.supervisor_conf.installation import BUNDLED, Installation
 from shiftboss.supervisor_conf.places import CODE
 
@@ -30,7 +32,20 @@ def set_up(given: argparse.Namespace) -> None:
     _django()
 
 
-def anything_to_ask(given: argparse.Namespace) -> bool:
+def open_record(given: argparse.Namespace) -> None:
+    """Set up Django, and make sure that a record is there that can be asked. Raises Refused, ShiftbossError."""
+    if not _anything_to_ask(given):
+        home = installation.home_folder()
+        raise Refused(
+            f"there is no installation in {home}: run `shiftboss up` here, go to the folder where it runs, name "
+            "its home with SHIFTBOSS_HOME, or name your project with --settings and --pythonpath"
+        )
+    set_up(given)
+    readiness.check_server()
+    answer(check_schema())
+
+
+def _anything_to_ask(given: argparse.Namespace) -> bool:
     """Whether anything names a database: settings, an address, or the note of an installation."""
     named = given.settings or os.environ.get("DJANGO_SETTINGS_MODULE") or os.environ.get("DATABASE_URL")
     return bool(named) or installation.load(installation.home_folder()) is not None

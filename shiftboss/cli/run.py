@@ -10,7 +10,7 @@ from shiftboss.cli.command import Commands, Refused, WrongUsage
 from shiftboss.cli.project import set_up
 from shiftboss.queue import payload, registry
 from shiftboss.queue.errors import NotStorable
-from shiftboss.queue.runtime.context import Context
+from shiftboss.queue.runtime.context import Cancelled, Context, Discard, Snooze
 
 EXAMPLES = """\
 examples:
@@ -18,7 +18,8 @@ examples:
   shiftboss run mysite.tasks.clean --settings mysite.settings --pythonpath .
 
 The task runs in this process. No server, worker or record is used; nothing is enqueued, retried or stored.
-Its result is printed as JSON, in the last line.
+Its result is printed as JSON, in the last line. A task that puts itself off, gives itself up or fails has no
+result: exit code 1.
 """
 
 
@@ -50,12 +51,31 @@ def run(given: argparse.Namespace) -> int:
     context = [Context(job_id=0, fence=0, attempt=1)] if task.takes_context else []
     try:
         result = task.call(*context, *args, **kwargs)
-    except (Exception, SystemExit) as error:
-        traceback.print_exception(error)
-        raise Refused(f"{given.task} failed: {type(error).__name__}: {error}") from error
+    except (Exception, Snooze, Discard, SystemExit, BaseExceptionGroup) as error:
+        raise _without_result(given.task, error) from None
     answer = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
     print("null" if answer is None else answer)
     return 0
+
+
+def _without_result(name: str, error: BaseException) -> Refused:
+    """What to say of a task that ended in another way than with a result; of a failure, its traceback first."""
+    match _alone(error):
+        case Snooze(seconds=seconds):
+            return Refused(f"{name} asked to run again in {seconds:g} s: do so by hand, nothing is enqueued here")
+        case Discard(reason=reason):
+            return Refused(f"{name} gave the job up: {reason}")
+        case Cancelled():
+            return Refused(f"{name} ended because it saw itself cancelled")
+    traceback.print_exception(error)
+    return Refused(f"{name} failed: {type(error).__name__}: {error}")
+
+
+def _alone(error: BaseException) -> BaseException:
+    """What a `TaskGroup` has wrapped, where one of its tasks alone ended the run."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _json(option: str, text: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -1,19 +1,17 @@
 """`shiftboss status`: what the queues hold and how the workers are."""
 
 import argparse
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from shiftboss.cli.command import Commands, Refused
-from shiftboss.cli.project import anything_to_ask, set_up
-from shiftboss.queue.authority import System
+from shiftboss.cli import queues
+from shiftboss.cli.command import Commands, take_format
+from shiftboss.cli.output import as_json, cell
+from shiftboss.cli.project import open_record
 from shiftboss.queue.states import State
-from shiftboss.queue.store import read
-from shiftboss.queue.store.schema import check_schema
-from shiftboss.queue.store.statement import run as answer
-from shiftboss.supervisor_conf import installation, readiness
+from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.read import Count, WorkerRow
 
 STOPPED_SHOWN_SECONDS = 600
 """How long a worker that has stopped stays in the words of `status`; its JSON tells of all."""
@@ -26,62 +24,59 @@ examples:
 the JSON object:
   states     {STATE: jobs} over all queues, every state
   capped     true where a count of finished jobs stops at a limit: there are at least that many
-  queues     [{"queue", "states": {STATE: jobs}, "oldest_available_seconds"}]
-  workers    [{"id", "pool", "host", "pid", "state", "alive", "slots", "in_use", "heartbeat_age_seconds",
+  queues     [{"queue", "states": {STATE: jobs}, "oldest_available_seconds", "live_workers",
+             "paused": null or {"paused_at", "paused_by", "reason"}}]
+  workers    [{"id", "pool", "host", "pid", "state", "alive", "queues", "slots", "in_use", "heartbeat_age_seconds",
              "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms"}]
   oldest_available_seconds   how long the longest-waiting available job has been due; null without one
+  warnings   [TEXT]: queues that are paused, or where jobs wait that no live worker serves
 """
 
 
 def declare(commands: Commands) -> None:
     """Add the command."""
     asking = commands.add("status", status, help="Show the queues and the workers", epilog=EXAMPLES)
-    asking.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    take_format(asking)
 
 
 def status(given: argparse.Namespace) -> int:
     """Print what the queues hold and how the workers are."""
-    if not anything_to_ask(given):
-        home = installation.home_folder()
-        raise Refused(
-            f"there is no installation in {home}: run `shiftboss up` here, go to the folder where it runs, name "
-            "its home with SHIFTBOSS_HOME, or name your project with --settings and --pythonpath"
-        )
-    set_up(given)
-    readiness.check_server()
-    answer(check_schema())
-    counts = answer(read.counts(authority=System()))
-    workers = answer(read.workers(authority=System()))
-    report = _report(counts, workers)
-    print(json.dumps(report, indent=2) if given.format == "json" else _as_text(report))
+    open_record(given)
+    report = _report(*queues.ask())
+    print(as_json(report) if given.format == "json" else _as_text(report))
     return 0
 
 
-def _report(counts: Sequence[Any], workers: Sequence[Any]) -> dict[str, Any]:
+def _report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> dict[str, Any]:
     """The object that EXAMPLES describes."""
     totals: Counter[str] = Counter()
-    queues: dict[str, dict[str, Any]] = {}
     for count in counts:
-        queue = queues.setdefault(
-            count.queue, {"queue": count.queue, "states": {}, "oldest_available_seconds": None}
-        )
-        queue["states"][str(count.state)] = count.jobs
         totals[str(count.state)] += count.jobs
-        if count.state is State.AVAILABLE:
-            queue["oldest_available_seconds"] = count.oldest_seconds
-    ages = [queue["oldest_available_seconds"] for queue in queues.values()]
+    listed = queues.report(counts, workers, pauses)
+    ages = [queue["oldest_available_seconds"] for queue in listed]
     return {
         "states": {str(state): totals[str(state)] for state in State},
         "capped": any(count.capped for count in counts),
-        "queues": [queues[name] for name in sorted(queues)],
+        "queues": listed,
         "workers": [_worker(worker) for worker in workers],
         "oldest_available_seconds": max((age for age in ages if age is not None), default=None),
+        "warnings": [text for queue in listed for text in _warnings(queue)],
     }
 
 
-def _worker(worker: Any) -> dict[str, Any]:
+def _warnings(queue: dict[str, Any]) -> Iterator[str]:
+    jobs = queues.waiting(queue)
+    if jobs and not queue["live_workers"]:
+        wait = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
+        yield f"no live worker serves the queue {queue['queue']}, where {wait}"
+    if queue["paused"]:
+        yield f"the queue {queue['queue']} is paused {queues.paused_words(queue['paused'])}"
+
+
+def _worker(worker: WorkerRow) -> dict[str, Any]:
     names = "id pool host pid state alive slots in_use heartbeat_age_seconds heartbeat_seconds lease_seconds "
-    return {name: getattr(worker, name) for name in (names + "lag_ms worst_lag_ms").split()}
+    values = {name: getattr(worker, name) for name in (names + "lag_ms worst_lag_ms queues").split()}
+    return values | {"id": str(worker.id)}
 
 
 def _as_text(report: dict[str, Any]) -> str:
@@ -91,9 +86,12 @@ def _as_text(report: dict[str, Any]) -> str:
         held = "  ".join(f"{state} {jobs:,}" for state, jobs in queue["states"].items())
         age = queue["oldest_available_seconds"]
         waiting = "" if age is None else f"  (oldest available: {age:.1f} s)"
-        lines.append(f"  {queue['queue']:<{width}}  {held}{waiting}")
+        state = "paused  " if queue["paused"] else ""
+        lines.append(f"  {queue['queue']:<{width}}  {state}{held or 'no jobs'}{waiting}")
     if not report["queues"]:
         lines.append("  none yet")
+    if report["warnings"]:
+        lines += ["Warnings", *(f"  {cell(text)}" for text in report["warnings"])]
     lines.append("Workers")
     shown = [_worker_as_text(worker) for worker in report["workers"] if not _is_long_stopped(worker)]
     return "\n".join([*lines, *(shown or ["  none"])])

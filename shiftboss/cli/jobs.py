@@ -1,0 +1,303 @@
+"""`shiftboss jobs`: look at jobs, and act on them."""
+
+import argparse
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from shiftboss import acts
+from shiftboss.acts import Act
+from shiftboss.cli import bulk
+from shiftboss.cli.acting import act_on_each, check_consent, check_reason, confirm, permitted, person_of
+from shiftboss.cli.command import (
+    Commands,
+    Refused,
+    WrongUsage,
+    identity,
+    take_consent,
+    take_format,
+    take_page,
+    take_person,
+    take_reason,
+)
+from shiftboss.cli.output import as_json, as_object, block, cell, table
+from shiftboss.cli.project import open_record
+from shiftboss.queue.authority import System
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State, Verb
+from shiftboss.queue.store import read
+from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail, JobRow
+from shiftboss.queue.store.statement import run as answer
+
+SYSTEM = System()
+LIMIT = 50
+SHOWN_BEFORE = 10
+"""Jobs that are named when it is asked whether an act is meant."""
+
+GROUP_EXAMPLES = """\
+examples:
+  shiftboss jobs list --state quarantined
+  shiftboss jobs show 4711
+  shiftboss jobs reinstate 4711 4712 --reason "mail server is back"
+  shiftboss jobs cancel --all --queue mail --reason "wrong recipients" --dry-run
+
+Each act is the one of the console and of the API: the same name, permission and entry of the audit.
+"""
+
+LIST_EXAMPLES = """\
+examples:
+  shiftboss jobs list
+  shiftboss jobs list --state available,retryable --queue mail --limit 20
+  shiftboss jobs list --state quarantined --before 4711
+  shiftboss jobs list --state quarantined --format json | jq -r '.jobs[].id'
+
+Newest first. Arguments and results are shown by `shiftboss jobs show` only.
+"""
+
+SHOW_EXAMPLES = """\
+examples:
+  shiftboss jobs show 4711
+  shiftboss jobs show 4711 --format json | jq .attempts
+
+Besides the fields of the job: `acts` that its state allows now, `attempts` that did not succeed, `events`.
+"""
+
+ACT_HELP = {
+    Act.CANCEL: "End jobs: at once where they wait, else their handlers are asked to end",
+    Act.EXPEDITE: "Make waiting jobs available before they are due",
+    Act.RERUN: "Run finished jobs once more, as new jobs",
+    Act.REINSTATE: "Let quarantined jobs run again",
+    Act.DISCARD: "Give quarantined jobs up for good",
+    Act.QUARANTINE: "Hold waiting jobs back until somebody reinstates them",
+    Act.REPRIORITISE: "Give waiting jobs another priority",
+    Act.RESCHEDULE: "Set when waiting jobs are due",
+}
+
+ACT_EXAMPLES = {
+    Act.CANCEL: """\
+  shiftboss jobs cancel 4711 4712 --reason "wrong recipients"
+  shiftboss jobs cancel 4711 --reason "wrong recipients" --yes --as kim
+  shiftboss jobs cancel --all --queue mail --task shop.tasks.send --reason "wrong recipients" --dry-run
+  shiftboss jobs cancel --all --queue mail --state available,retryable --reason "wrong recipients" --yes
+""",
+    Act.EXPEDITE: "  shiftboss jobs expedite 4711\n",
+    Act.RERUN: '  shiftboss jobs rerun 4711 --reason "the printer had no paper"\n',
+    Act.REINSTATE: '  shiftboss jobs reinstate 4711 4712 --reason "mail server is back"\n',
+    Act.DISCARD: '  shiftboss jobs discard 4711 --reason "customer is gone"\n',
+    Act.QUARANTINE: '  shiftboss jobs quarantine 4711 --reason "look at it first"\n',
+    Act.REPRIORITISE: "  shiftboss jobs reprioritise 4711 --priority 50\n",
+    Act.RESCHEDULE: """\
+  shiftboss jobs reschedule 4711 --due 2026-12-01T06:00:00+01:00
+  shiftboss jobs reschedule 4711 --due "$(date -Is -d '+2 hours')"
+""",
+}
+
+ACT_NOTES = """
+Each job is an act of its own, and a line of the output. Exit codes: 0 all done, 1 some refused (the line says
+why), 2 wrong usage.
+"""
+
+CALLS = {
+    Act.CANCEL: acts.cancel,
+    Act.EXPEDITE: acts.expedite,
+    Act.RERUN: acts.rerun,
+    Act.REINSTATE: acts.reinstate,
+    Act.DISCARD: acts.discard,
+    Act.QUARANTINE: acts.quarantine,
+    Act.REPRIORITISE: acts.reprioritise,
+    Act.RESCHEDULE: acts.reschedule,
+}
+
+
+def declare(commands: Commands) -> None:
+    """Add the commands."""
+    group = commands.group("jobs", help="Look at jobs, and act on them", epilog=GROUP_EXAMPLES)
+    listing = group.add("list", list_jobs, help="List jobs, the newest first", epilog=LIST_EXAMPLES)
+    listing.add_argument("--state", type=states, metavar="STATES", help="only these, with commas between them")
+    listing.add_argument("--queue", metavar="QUEUE", help="only those of this queue")
+    take_page(listing, limit=LIMIT)
+    listing.add_argument("--after", type=identity, metavar="ID", help="the next ones with a greater id")
+    take_person(listing)
+    take_format(listing)
+    showing = group.add("show", show, help="Show one job with all that is known of it", epilog=SHOW_EXAMPLES)
+    showing.add_argument("id", type=identity, metavar="ID")
+    take_person(showing)
+    take_format(showing)
+    for act in CALLS:
+        _declare_act(group, act)
+
+
+def _declare_act(group: Commands, act: Act) -> None:
+    epilog = f"examples:\n{ACT_EXAMPLES[act]}{ACT_NOTES}"
+    parser = group.add(str(act), partial(_act, act), help=ACT_HELP[act], epilog=epilog)
+    parser.add_argument("ids", type=identity, metavar="ID", nargs="*" if act is Act.CANCEL else "+")
+    if act is Act.REPRIORITISE:
+        parser.add_argument(
+            "--priority", type=int, metavar="N", required=True, help="from -100 to 100; the highest runs first"
+        )
+    if act is Act.RESCHEDULE:
+        parser.add_argument(
+            "--due", type=_moment, metavar="TIME", required=True, help="ISO 8601 with an offset from UTC, or Z"
+        )
+    if act is Act.CANCEL:
+        parser.add_argument("--all", action="store_true", help="all jobs that wait and match, instead of ids")
+        parser.add_argument("--queue", metavar="QUEUE", help="with --all: those of this queue")
+        parser.add_argument("--task", metavar="TASK", help="with --all: those of this task")
+        parser.add_argument(
+            "--state", type=states, metavar="STATES", help="with --all: those in these states (default: that wait)"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="with --all: count them, and do nothing")
+    take_reason(parser, needed=act in acts.NEED_REASON)
+    take_consent(parser)
+    take_person(parser)
+    take_format(parser)
+
+
+def list_jobs(given: argparse.Namespace) -> int:
+    """Print jobs, the newest first."""
+    if given.before is not None and given.after is not None:
+        raise WrongUsage("give --before or --after, not both")
+    open_record(given)
+    acts.require(acts.VIEW, by=person_of(given))
+    rows = _page(given)
+    if given.format == "json":
+        print(as_json({"jobs": [as_object(row) for row in rows]}))
+        return 0
+    heads = ("ID", "STATE", "QUEUE", "TASK", "PRIORITY", "ENQUEUED (UTC)", "DUE (UTC)", "FAILURES", "ERROR")
+    cells = [
+        (
+            row.id,
+            row.state,
+            row.queue,
+            row.task,
+            row.priority,
+            row.enqueued_at,
+            row.due_at,
+            f"{row.failures}/{row.failure_limit}",
+            row.error_type,
+        )
+        for row in rows
+    ]
+    print(table(heads, cells, right=frozenset({"ID", "PRIORITY", "FAILURES"})) if rows else "no jobs")
+    return 0
+
+
+def show(given: argparse.Namespace) -> int:
+    """Print one job with its attempts, its events and the acts that its state allows."""
+    open_record(given)
+    acts.require(acts.VIEW, by=person_of(given))
+    job = answer(read.job(authority=SYSTEM, job_id=given.id))
+    if job is None:
+        raise Refused(f"there is no job {given.id}")
+    attempts = answer(read.attempts(authority=SYSTEM, job_id=given.id))
+    events = answer(read.events(authority=SYSTEM, job_id=given.id))
+    if given.format == "json":
+        lists = {"attempts": [as_object(row) for row in attempts], "events": [as_object(row) for row in events]}
+        print(as_json(as_object(job) | {"acts": legal_acts(job.state)} | lists))
+    else:
+        print(_as_text(job, attempts, events))
+    return 0
+
+
+def legal_acts(state: State) -> list[str]:
+    """What a person can do to a job in this state, by name."""
+    allowed = {
+        verb for (before, verb), rule in TRANSITIONS.items() if before is state and Actor.OPERATOR in rule.by
+    }
+    if state in FINAL:
+        allowed.add(Verb.RERUN)
+    return [str(act) for act in CALLS if Verb(act) in allowed]
+
+
+def states(text: str) -> frozenset[State]:
+    """The states in a text with commas between them, as an option's type."""
+    try:
+        return frozenset(State(word.strip()) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: the states are {', '.join(State)}") from None
+
+
+def _act(act: Act, given: argparse.Namespace) -> int:
+    if act is Act.CANCEL and bulk.is_meant(given):
+        return bulk.cancel(given)
+    check_reason(act, given)
+    check_consent(act, given)
+    open_record(given)
+    person = permitted(act, given)
+    ids = list(dict.fromkeys(given.ids))
+    confirm(act, given, lambda: _named(act, ids))
+    more: dict[str, Any] = {}
+    if act is Act.REPRIORITISE:
+        more["priority"] = given.priority
+    if act is Act.RESCHEDULE:
+        more["due_at"] = given.due
+    do: Any = CALLS[act]
+    return act_on_each(act, ids, lambda id: do(id, by=person, reason=given.reason, **more), given=given)
+
+
+def _named(act: Act, ids: Sequence[int]) -> str:
+    """The jobs that are about to be changed, as they are now, and the question."""
+    found = [(id, answer(read.job(authority=SYSTEM, job_id=id))) for id in ids[:SHOWN_BEFORE]]
+    rows = [(id, job.state, job.queue, job.task) if job else (id, "no such job", "", "") for id, job in found]
+    more = f"\n… and {len(ids) - SHOWN_BEFORE} more" if len(ids) > SHOWN_BEFORE else ""
+    shown = table(("ID", "STATE", "QUEUE", "TASK"), rows, right=frozenset({"ID"}))
+    number = f"{len(ids)} jobs" if len(ids) > 1 else "this job"
+    return f"{shown}{more}\n{act.capitalize()} {number}?"
+
+
+def _page(given: argparse.Namespace) -> list[JobRow]:
+    """The page asked for, of several states as of one."""
+    rows = [
+        row
+        for state in given.state or State
+        for row in answer(
+            read.jobs(
+                authority=SYSTEM,
+                state=state,
+                queue=given.queue,
+                before_id=given.before,
+                after_id=given.after,
+                limit=given.limit,
+            )
+        )
+    ]
+    nearest = sorted(rows, key=lambda row: row.id, reverse=given.after is None)[: given.limit]
+    return sorted(nearest, key=lambda row: -row.id)
+
+
+def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> str:
+    fields = {name: value for name, value in as_object(job).items() if value not in (None, [], "{}", "")}
+    width = max(map(len, fields))
+    parts = [
+        "\n".join(f"{name:<{width}}  {cell(_joined(value))}" for name, value in fields.items()),
+        f"{'acts':<{width}}  {', '.join(legal_acts(job.state))}",
+    ]
+    for attempt in attempts:
+        error = f": {attempt.error_type or attempt.error_code}" if attempt.error_type or attempt.error_code else ""
+        message = f": {attempt.error_message}" if attempt.error_message else ""
+        run_ms = "" if attempt.run_ms is None else f", {attempt.run_ms} ms"
+        parts.append(
+            f"\nattempt {attempt.fence}  {cell(attempt.ended_at)}  "
+            f"{cell(attempt.outcome + error + message + run_ms)}"
+        )
+        if attempt.traceback:
+            parts.append(block(attempt.traceback))
+    if events:
+        rows = [(event.seq, event.at, event.kind, event.fence, event.data) for event in events]
+        parts.append("\n" + table(("EVENT", "AT (UTC)", "KIND", "FENCE", "DATA"), rows))
+    return "\n".join(parts)
+
+
+def _joined(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _moment(text: str) -> datetime:
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        if moment.utcoffset() is not None:
+            return moment
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a moment: give it as in 2026-12-01T06:00:00+01:00, with its offset from UTC or Z"
+    )

@@ -1,0 +1,173 @@
+"""`shiftboss queues`: look at queues, pause and resume them."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shiftboss import acts
+from shiftboss.acts import Act, Acted
+from shiftboss.cli.acting import check_reason, permitted, person_of, worded
+from shiftboss.cli.command import Commands, take_format, take_person, take_reason
+from shiftboss.cli.output import as_json, as_object, cell, table
+from shiftboss.cli.project import open_record
+from shiftboss.queue.authority import System
+from shiftboss.queue.states import LIVE, WAITING, State
+from shiftboss.queue.store import queues, read
+from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.queue.store.statement import run as answer
+
+SYSTEM = System()
+
+GROUP_EXAMPLES = """\
+examples:
+  shiftboss queues list
+  shiftboss queues pause mail --reason "mail server is down"
+  shiftboss queues resume mail
+
+Each act is the one of the console and of the API: the same name, permission and entry of the audit.
+"""
+
+LIST_EXAMPLES = """\
+examples:
+  shiftboss queues list
+  shiftboss queues list --format json | jq -r '.queues[] | select(.paused).queue'
+
+Queues that have jobs or live workers, or are paused. Finished jobs are counted in the JSON only.
+"""
+
+PAUSE_EXAMPLES = """\
+examples:
+  shiftboss queues pause mail --reason "mail server is down"
+  shiftboss queues pause mail reports --reason "maintenance of the database"
+
+Jobs of a paused queue are taken in and wait; those that run already go on to their end. A queue that is paused
+already keeps the reason it has.
+"""
+
+RESUME_EXAMPLES = """\
+examples:
+  shiftboss queues resume mail
+  shiftboss queues resume mail reports --reason "maintenance is over"
+"""
+
+
+def declare(commands: Commands) -> None:
+    """Add the commands."""
+    group = commands.group("queues", help="Look at queues, pause and resume them", epilog=GROUP_EXAMPLES)
+    listing = group.add("list", list_queues, help="List the queues", epilog=LIST_EXAMPLES)
+    take_person(listing)
+    take_format(listing)
+    pausing = group.add("pause", pause, help="Stop queues from being worked on", epilog=PAUSE_EXAMPLES)
+    resuming = group.add("resume", resume, help="Let queues be worked on again", epilog=RESUME_EXAMPLES)
+    for act, parser in ((Act.PAUSE, pausing), (Act.RESUME, resuming)):
+        parser.add_argument("queues", metavar="QUEUE", nargs="+")
+        take_reason(parser, needed=act in acts.NEED_REASON)
+        take_person(parser)
+        take_format(parser)
+
+
+def list_queues(given: argparse.Namespace) -> int:
+    """Print the queues with what they hold."""
+    open_record(given)
+    acts.require(acts.VIEW, by=person_of(given))
+    listed = report(*ask())
+    if given.format == "json":
+        print(as_json({"queues": listed}))
+        return 0
+    live = [state for state in State if state in LIVE]
+    heads = ("QUEUE", *(state.upper() for state in live), "WORKERS", "PAUSED")
+    rows = [
+        (
+            queue["queue"],
+            *(f"{queue['states'].get(state, 0):,}" for state in live),
+            queue["live_workers"],
+            paused_words(queue["paused"]) if queue["paused"] else "-",
+        )
+        for queue in listed
+    ]
+    print(table(heads, rows, right=frozenset(heads[1:-1])) if rows else "no queues")
+    return 0
+
+
+def pause(given: argparse.Namespace) -> int:
+    """Pause queues."""
+    check_reason(Act.PAUSE, given)
+    return _act_on_each(Act.PAUSE, acts.pause, given)
+
+
+def resume(given: argparse.Namespace) -> int:
+    """Resume queues."""
+    return _act_on_each(Act.RESUME, acts.resume, given)
+
+
+def ask() -> tuple[list[Count], list[WorkerRow], list[Pause]]:
+    """What `report` is made of."""
+    return (
+        answer(read.counts(authority=SYSTEM)),
+        answer(read.workers(authority=SYSTEM)),
+        answer(queues.pauses(authority=SYSTEM)),
+    )
+
+
+def report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[dict[str, Any]]:
+    """Each queue that has jobs or live workers, or is paused, by name, as an object for JSON."""
+    live = [worker for worker in workers if worker.alive]
+    names = {count.queue for count in counts} | {pause.queue for pause in pauses}
+    names |= {queue for worker in live for queue in worker.queues}
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "queue": name,
+            "states": {},
+            "oldest_available_seconds": None,
+            "paused": None,
+            "live_workers": sum(1 for worker in live if name in worker.queues),
+        }
+        for name in sorted(names)
+    }
+    for count in counts:
+        found[count.queue]["states"][str(count.state)] = count.jobs
+        if count.state is State.AVAILABLE:
+            found[count.queue]["oldest_available_seconds"] = count.oldest_seconds
+    for pause in pauses:
+        found[pause.queue]["paused"] = {name: value for name, value in as_object(pause).items() if name != "queue"}
+    return list(found.values())
+
+
+def waiting(queue: dict[str, Any]) -> int:
+    """How many jobs of a queue of `report` wait."""
+    return sum(queue["states"].get(state, 0) for state in WAITING)
+
+
+def paused_words(paused: dict[str, Any]) -> str:
+    """Since when, by whom and why."""
+    return cell(f"since {paused['paused_at'][:19]}Z by {paused['paused_by']}: {paused['reason']}")
+
+
+def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) -> int:
+    open_record(given)
+    person = permitted(act, given)
+    outcomes = []
+    for queue in dict.fromkeys(given.queues):
+        acted = worded(lambda queue=queue: do(queue, by=person, reason=given.reason))  # type: ignore[misc]
+        outcomes.append({"queue": acted.queue, "before": acted.before, "after": acted.after})
+        if given.format == "text":
+            already = " already" if acted.before == acted.after else ""
+            print(f"queue {cell(queue)}: {acted.after}{already}", flush=True)
+    if given.format == "json":
+        print(as_json({"act": str(act), "queues": outcomes}))
+    if act is Act.PAUSE:
+        _warn_of_unknown([outcome["queue"] for outcome in outcomes])
+    return 0
+
+
+def _warn_of_unknown(names: Sequence[str | None]) -> None:
+    """A name that nothing uses is likely mistyped; it is paused all the same, for the jobs to come."""
+    known = {queue["queue"] for queue in report(*ask()[:2], [])}
+    for name in names:
+        if name not in known:
+            print(
+                f"shiftboss: queue {cell(name)} has no job and no live worker: is it the right name?",
+                file=sys.stderr,
+            )
