@@ -1,10 +1,16 @@
 """Handlers under test. Each keeps a log of its own, so that the record can be held against it."""
 
+import asyncio
+import contextvars
 import itertools
 import os
 import signal
+import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, connection, transaction
 
 from shiftboss import task
 
@@ -49,6 +55,223 @@ def polite(context: Any, name: Any) -> None:
     while True:
         context.raise_if_cancelled()
         time.sleep(0.01)
+
+
+def opened(gate: str) -> bool:
+    """Whether the test has opened this gate."""
+    return os.path.exists(os.path.join(os.environ["TEST_LOG"], gate))
+
+
+@task
+def pass_gate(name: Any, gate: str) -> None:
+    """Wait for a gate, deaf to everything."""
+    write("began", name)
+    while not opened(gate):
+        time.sleep(0.01)
+    write("ended", name)
+
+
+@task
+async def pass_gate_in_loop(name: Any, gate: str) -> None:
+    """As `pass_gate`, as a coroutine."""
+    write("began", name)
+    while not opened(gate):
+        await asyncio.sleep(0.01)
+    write("ended", name)
+
+
+@task
+async def block_loop(gate: str) -> None:
+    """Wait for a gate without ever giving way."""
+    write("began", "blocks")
+    while not opened(gate):
+        time.sleep(0.01)
+
+
+@task(takes_context=True)
+async def listen_in_loop(context: Any, name: Any) -> str:
+    """As `listen`, as a coroutine."""
+    write("began", name)
+    while context.cancelled is None:
+        await asyncio.sleep(0.01)
+    return str(context.cancelled)
+
+
+@task(takes_context=True)
+async def polite_in_loop(context: Any, name: Any) -> None:
+    """As `polite`, in a task group of a coroutine."""
+
+    async def wait() -> None:
+        while True:
+            context.raise_if_cancelled()
+            await asyncio.sleep(0.01)
+
+    write("began", name)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(wait())
+        group.create_task(asyncio.sleep(3600))
+
+
+@task(takes_context=True, max_attempts=1)
+def put_off(context: Any, seconds: Any) -> int:
+    """Run again later, the first time; a broad except does not keep it from that."""
+    try:
+        if context.fence == 1:
+            context.snooze(seconds)
+    except ArithmeticError:
+        pass
+    except Exception as error:
+        raise RuntimeError("the handler's own except has seen it") from error
+    return int(context.fence)
+
+
+@task(takes_context=True, max_attempts=1)
+async def put_off_in_loop(context: Any, seconds: Any) -> int:
+    """As `put_off`, in a task group of a coroutine."""
+
+    async def decide() -> None:
+        if context.fence == 1:
+            context.snooze(seconds)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(decide())
+    return int(context.fence)
+
+
+@task(takes_context=True)
+def give_up(context: Any, reason: str) -> None:
+    """Discard the job."""
+    with transaction.atomic():
+        note.enqueue("never: rolled back")
+        context.discard(reason)
+
+
+@task(takes_context=True)
+def snooze_when_cancelled(context: Any) -> None:
+    """Answer a cancellation by putting the job off."""
+    write("began", "snoozes")
+    while context.cancelled is None:
+        time.sleep(0.01)
+    context.snooze(3600)
+
+
+_mine: contextvars.ContextVar[str] = contextvars.ContextVar("mine", default="")
+_met: set[str] = set()
+
+
+@task(takes_context=True)
+async def meet(context: Any, name: str, number: int) -> list[Any]:
+    """Wait until so many of this process run at once."""
+    before = _mine.get()
+    _mine.set(name)
+    _met.add(name)
+    while len(_met) < number:
+        await asyncio.sleep(0.005)
+    return [context.job_id, context.cancelled, before, _mine.get()]
+
+
+@task(max_attempts=1)
+async def misbehave(how: str) -> str:
+    """End in a way that could harm the loop or the others on it."""
+    await _MISDEEDS[how]()
+    return how
+
+
+async def _exit() -> NoReturn:
+    sys.exit(3)
+
+
+async def _exit_in_a_child() -> None:
+    await asyncio.create_task(_exit())
+
+
+async def _run_a_loop() -> None:
+    nothing = asyncio.sleep(0)
+    try:
+        asyncio.run(nothing)
+    finally:
+        nothing.close()
+
+
+async def _raise_in_finally() -> None:
+    try:
+        await asyncio.sleep(0)
+    finally:
+        raise LookupError("in finally")
+
+
+async def _swallow_a_cancellation() -> None:
+    asyncio.current_task().cancel()  # type: ignore[union-attr]
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        pass
+
+
+async def _cancel_itself() -> None:
+    asyncio.current_task().cancel()  # type: ignore[union-attr]
+
+
+async def _cancel_itself_and_wait() -> None:
+    await _cancel_itself()
+    await asyncio.sleep(3600)
+
+
+async def _never_wait() -> None:
+    pass
+
+
+async def _stop_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+
+
+async def _close_the_loop() -> None:
+    asyncio.get_running_loop().close()
+
+
+async def _cancel_all() -> None:
+    for other in asyncio.all_tasks():
+        other.cancel()
+    await asyncio.sleep(3600)
+
+
+_MISDEEDS = {
+    "exit": _exit,
+    "exit in a child": _exit_in_a_child,
+    "run a loop": _run_a_loop,
+    "raise in finally": _raise_in_finally,
+    "swallow a cancellation": _swallow_a_cancellation,
+    "cancel itself": _cancel_itself,
+    "cancel itself and wait": _cancel_itself_and_wait,
+    "never wait": _never_wait,
+    "stop the loop": _stop_the_loop,
+    "close the loop": _close_the_loop,
+    "cancel all": _cancel_all,
+}
+
+
+def _break_transaction() -> None:
+    transaction.atomic().__enter__()
+    try:
+        connection.cursor().execute("select 1 / 0")
+    except DatabaseError:
+        pass
+
+
+@task
+async def leave_a_broken_transaction(gate: str) -> None:
+    """Open a transaction, break it, wait, and leave it."""
+    await sync_to_async(_break_transaction)()
+    write("began", "broken")
+    while not opened(gate):
+        await asyncio.sleep(0.01)
+
+
+@task
+async def enqueue_a_note(name: str) -> None:
+    """Write to the database by Django's asynchronous interface."""
+    await note.aenqueue(name)
 
 
 @task

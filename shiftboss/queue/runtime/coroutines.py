@@ -57,13 +57,16 @@ class Coroutines:
 
     def _ended(self, task: "asyncio.Task[None]", lane: Lane, ended: "Future[None]") -> None:
         self._tasks.discard(task)
-        tidying = self._loop.create_task(lane.tidy(), context=lane.context())
+        tidying = self._loop.create_task(self._tidy(lane), context=lane.context())
         self._tasks.add(tidying)
-        tidying.add_done_callback(lambda tidying: self._tidied(tidying, lane))
+        tidying.add_done_callback(self._tasks.discard)
         # The slot does not wait for the tidying: a call that the job left behind in its lane may take long.
         ended.set_result(None)
 
-    def _tidied(self, tidying: "asyncio.Task[None]", lane: Lane) -> None:
-        self._tasks.discard(tidying)
-        if not tidying.cancelled() and tidying.exception() is None:
+    async def _tidy(self, lane: Lane) -> None:
+        try:
+            await lane.tidy()
+        except BaseException as error:
+            log.warning("lane.given_up", extra={"error": type(error).__name__})
+        else:
             self._free.append(lane)

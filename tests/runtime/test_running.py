@@ -1,0 +1,172 @@
+"""Orders and their outcomes, without a keeper at the other end."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterator
+from contextvars import Context
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, SlotBoard
+from shiftboss.queue.runtime.context import Cause
+from shiftboss.queue.runtime.coroutines import Coroutines
+from shiftboss.queue.runtime.running import Order, Runner
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="nothing")
+
+
+class Lane:
+    """A lane that says which one it is, and how often it was tidied."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.tidied = 0
+        self.wait: Callable[[], bool] = lambda: True
+
+    def context(self) -> Context:
+        made = Context()
+        made.run(variable.set, f"lane {self.number}")
+        return made
+
+    async def tidy(self) -> None:
+        self.tidied += 1
+        while not self.wait():
+            await asyncio.sleep(0.001)
+
+
+@dataclass
+class Desk:
+    """A runner with what it needs, and the outcomes that it has delivered."""
+
+    tasks: dict[str, Any]
+    outcomes: list[list[Any]] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+    board: SlotBoard = field(default_factory=SlotBoard)
+
+    def __post_init__(self) -> None:
+        self.coroutines = Coroutines(self.lane)
+        self.coroutines.start()
+        self.runner = Runner(
+            handlers=self,
+            board=self.board,
+            margin_seconds=1.0,
+            coroutines=self.coroutines,
+            deliver=self.outcomes.append,
+        )
+
+    def known(self) -> frozenset[str]:
+        return frozenset(self.tasks)
+
+    def resolve(self, name: str) -> Any:
+        if name not in self.tasks:
+            raise UnknownTask(name)
+        function = self.tasks[name]
+        is_async = asyncio.iscoroutinefunction(function)
+        return SimpleNamespace(call=function, function=function, takes_context=False, is_async=is_async)
+
+    def backoff_seconds(self, name: str, error: BaseException, failures: int) -> float:
+        return 1.0
+
+    def encode_result(self, value: Any) -> str | None:
+        return repr(value)
+
+    def task_result(self, job_id: int) -> Any:
+        return None
+
+    def after_job(self) -> None:
+        pass
+
+    def lane(self) -> Lane:
+        self.lanes.append(Lane(len(self.lanes)))
+        return self.lanes[-1]
+
+    def take(self, name: str, *, ticket: int = 0) -> Any:
+        return self.runner.take(Order(ticket, 7, 1, name, '{"args": [], "kwargs": {}}', 0, 0))
+
+    def run(self, name: str) -> Any:
+        """Run a task; the facts of its outcome."""
+        self.runner.run(self.take(name))
+        return self.outcomes.pop()[2:]
+
+
+def read_and_set() -> str:
+    before = variable.get()
+    variable.set("something")
+    return before
+
+
+async def read_and_set_in_loop() -> str:
+    return read_and_set()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk({"thread": read_and_set, "loop": read_and_set_in_loop})
+    yield desk
+    desk.board.close()
+
+
+@pytest.mark.requirement("R6")
+def test_what_a_handler_sets_in_its_context_variables_is_gone_with_it(desk: Desk) -> None:
+    assert [desk.run("thread")[0] for _ in range(2)] == ["'nothing'"] * 2
+    assert [desk.run("loop")[0] for _ in range(2)] == ["'lane 0'"] * 2
+    assert variable.get() == "nothing"
+
+
+def test_a_lane_that_is_not_tidy_yet_holds_up_nobody_and_is_not_used(desk: Desk) -> None:
+    desk.run("loop")
+    desk.lanes[0].wait = lambda: False
+    assert [desk.run("loop")[0] for _ in range(2)] == ["'lane 0'", "'lane 1'"]
+    desk.lanes[0].wait = lambda: True
+
+
+@pytest.mark.requirement("C4", "L30")
+@pytest.mark.parametrize("task", ["thread", "loop"])
+def test_an_order_that_was_given_back_is_not_run_and_its_ticket_can_be_used_again(desk: Desk, task: str) -> None:
+    ran: list[str] = []
+    desk.tasks["thread"] = lambda: ran.append("ran")
+    old = desk.take(task)
+    desk.runner.cancel(0, "user")
+    assert desk.outcomes == [["released", 0, "user"]]
+    assert desk.board.state(0) == NOT_STARTED
+    new = desk.take("thread")
+    desk.runner.run(old)
+    assert (ran, len(desk.outcomes)) == ([], 1)
+    desk.runner.run(new)
+    assert (ran, len(desk.outcomes)) == (["ran"], 2)
+    assert desk.board.state(0) == ENDED
+
+
+@pytest.mark.requirement("L26", "N12")
+def test_draining_gives_back_what_has_not_begun_and_what_still_comes(desk: Desk) -> None:
+    desk.take("thread", ticket=1)
+    desk.runner.drain()
+    desk.take("loop", ticket=2)
+    assert desk.outcomes == [["released", 1, "shutdown"], ["released", 2, "shutdown"]]
+
+
+def test_a_task_that_is_not_here_has_not_begun(desk: Desk) -> None:
+    assert desk.run("elsewhere") == ["elsewhere"]
+    assert desk.board.state(0) == NOT_STARTED
+
+
+def test_a_cause_of_another_version_is_the_users_wish() -> None:
+    assert Cause("solar eclipse") is Cause.USER
+
+
+def test_the_loop_goes_on_after_a_task_that_ends_it(desk: Desk) -> None:
+    async def leave() -> None:
+        raise SystemExit
+
+    async def misbehave() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.gather(asyncio.create_task(leave()), return_exceptions=True)
+        return "still here"
+
+    desk.tasks["misbehave"] = misbehave
+    assert desk.run("misbehave")[0] == "'still here'"
+    assert desk.run("loop")[0] == "'lane 0'"
