@@ -184,10 +184,18 @@ class Deed:
     jobs: int = 0
 
 
+class Lacking(NotAllowed):
+    """Somebody lacks `permission`, or is not of the staff, which may do nothing."""
+
+    def __init__(self, name: str, permission: str) -> None:
+        super().__init__(f"{name} lacks the permission {permission}, or is not an active staff account")
+        self.permission = permission
+
+
 def require(permission: str, *, by: Person) -> None:
-    """Refuse who lacks a permission. Raises NotAllowed, which names it."""
+    """Refuse who lacks a permission. Raises Lacking."""
     if not by.allows(permission):
-        raise NotAllowed(f"{by.name} lacks the permission {permission}, or is not staff")
+        raise Lacking(by.name, permission)
 
 
 def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
