@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 
 from shiftboss.cli import audit, jobs, purge, queues, run, status, up
 from shiftboss.cli.bulk import INTERRUPTED
@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(problem, 2)
     except (ShiftbossError, ConfigError, ImproperlyConfigured) as problem:
         return _complain(problem, 1)
+    except DataError as problem:
+        return _complain(f"that is no text that PostgreSQL can hold: {problem}", 2)
     except (OperationalError, InterfaceError) as problem:
         return _complain(f"the database broke off, so look what was done before you try again: {problem}", 1)
     except KeyboardInterrupt:

@@ -4,7 +4,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 
@@ -13,6 +14,8 @@ from shiftboss.acts import Act, Acted, Person, Via
 from shiftboss.cli.command import Refused, WrongUsage
 from shiftboss.cli.output import as_json, cell
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, ReasonNeeded, ShiftbossError
+
+Answer = TypeVar("Answer")
 
 FINAL_ACTS = frozenset({Act.CANCEL, Act.DISCARD, Act.PURGE})
 """Acts that no other act takes back: they are asked about first."""
@@ -83,9 +86,9 @@ def act_on_each(act: Act, ids: Sequence[int], do: Callable[[int], Acted], *, giv
     outcomes: list[dict[str, Any]] = []
     for job_id in ids:
         try:
-            outcome = _done(worded(lambda job_id=job_id: do(job_id)))  # type: ignore[misc]
+            outcome = _done(worded(partial(do, job_id)))
         except (MovedOn, KeyHeld, NoSuchJob, Busy) as problem:
-            outcome = _refused(job_id, problem)
+            outcome = _refused(act, job_id, problem)
         outcomes.append(outcome)
         if given.format == "text":
             print(_line(act, outcome), flush=True)
@@ -95,7 +98,7 @@ def act_on_each(act: Act, ids: Sequence[int], do: Callable[[int], Acted], *, giv
     return 1 if refused else 0
 
 
-def worded(do: Callable[[], Acted]) -> Acted:
+def worded(do: Callable[[], Answer]) -> Answer:
     """What an act answers; words that it cannot use are wrong usage."""
     try:
         return do()
@@ -113,18 +116,23 @@ def _done(acted: Acted) -> dict[str, Any]:
     }
 
 
-def _refused(job_id: int, problem: ShiftbossError) -> dict[str, Any]:
+def _refused(act: Act, job_id: int, problem: ShiftbossError) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": str(job_id), "done": False}
     match problem:
         case MovedOn():
-            message = f"it has moved on and is {problem.state}"
-            return facts | {"why": "moved_on", "state": problem.state, "message": message}
+            message = f"it is {problem.state}, and a {problem.state} job cannot be changed by {act}"
+            return facts | {"code": "moved_on", "state": problem.state, "message": message}
         case KeyHeld():
             advice = f"its key is held by job {problem.holder}: wait for its end, or cancel it first"
-            return facts | {"why": "key_held", "key_holder": str(problem.holder), "message": advice}
+            return facts | {
+                "code": "key_held",
+                "key": problem.key,
+                "holder": str(problem.holder),
+                "message": advice,
+            }
         case Busy():
-            return facts | {"why": "busy", "message": "somebody else is changing it just now: try again"}
-    return facts | {"why": "no_such_job", "message": "there is no such job"}
+            return facts | {"code": "busy", "message": "somebody else is changing it just now: try again"}
+    return facts | {"code": "no_such_job", "message": "there is no such job"}
 
 
 def _line(act: Act, outcome: dict[str, Any]) -> str:
@@ -136,4 +144,6 @@ def _line(act: Act, outcome: dict[str, Any]) -> str:
         return f"{job} running, its end is asked for"
     if act is Act.RERUN:
         return f"{job} {DONE[act]} as job {outcome['new_job_id']}, {after}"
+    if before == after:
+        return f"{job} {DONE[act]}, {after} as before"
     return f"{job} {DONE[act]}" + (f", {after}" if after != DONE[act] else "") + f" (was {before})"

@@ -11,12 +11,11 @@ from typing import Any
 
 from shiftboss import acts
 from shiftboss.acts import Act, Swept
-from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted
+from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, worded
 from shiftboss.cli.command import WrongUsage
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
 from shiftboss.queue.authority import System
-from shiftboss.queue.errors import ReasonNeeded
 from shiftboss.queue.states import FINAL, WAITING, State
 from shiftboss.queue.store import audit, operate
 from shiftboss.queue.store.operate import Matching
@@ -53,12 +52,15 @@ def cancel(given: argparse.Namespace) -> int:
     open_record(given)
     person = permitted(Act.CANCEL, given)
     which = Matching(states=given.state or WAITING, queue=given.queue, task=given.task)
+    # Refused here, before anything is counted, where it cannot be meant; nothing is done before it is iterated.
+    reason = given.reason.strip() or "dry run"
+    sweep = worded(lambda: acts.cancel_matching(which, by=person, reason=reason))
     n = answer(operate.count_matching(which, authority=SYSTEM))
     if given.dry_run or not n:
         _tell(given, _summary(n, None, dry_run=given.dry_run), f"{_jobs(n)} {_match(n)}: {_described(which)}")
         return 0
     confirm(Act.CANCEL, given, lambda: f"{_jobs(n)} {_match(n)}: {_described(which)}\nCancel them?")
-    swept, stopped = _sweep(acts.cancel_matching(which, by=person, reason=given.reason), n)
+    swept, stopped = _sweep(sweep, n)
     changed = 0 if swept is None else answer(audit.total(swept.operation, authority=SYSTEM))
     summary = _summary(n, swept, changed=changed, interrupted=stopped)
     _tell(given, summary, _as_text(summary))
@@ -76,8 +78,12 @@ def _sweep(sweep: Iterator[Swept], n: int) -> tuple[Swept | None, bool]:
                 progress.show(swept)
                 if interrupts:
                     return swept, True
-    except ReasonNeeded as problem:
-        raise WrongUsage(str(problem)) from None
+    except BaseException:
+        progress.clear()
+        if swept is not None:
+            changed = swept.ended + swept.requested
+            print(f"shiftboss: until then: {_as_text(_summary(n, swept, changed=changed))}", file=sys.stderr)
+        raise
     finally:
         progress.clear()
     return swept, False
@@ -121,6 +127,7 @@ class _Progress:
         """Leave the line empty."""
         if self._width:
             print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0
 
 
 def _summary(

@@ -4,10 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from shiftboss.acts import LARGEST_ID
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.supervisor_conf.installation import BUNDLED
-
-MAX_ID = 2**63 - 1
 
 
 class Refused(ShiftbossError):
@@ -87,7 +86,7 @@ def take_page(parser: argparse.ArgumentParser, *, limit: int) -> None:
 
 def identity(text: str) -> int:
     """The number of a job or of an entry, as an option's type."""
-    if not text.isascii() or not text.isdigit() or not 1 <= len(text) <= 19 or int(text) > MAX_ID:
+    if not text.isascii() or not text.isdigit() or not 1 <= len(text) <= 19 or int(text) > LARGEST_ID:
         raise argparse.ArgumentTypeError(f"{text!r} is not an id: give a whole number")
     return int(text)
 

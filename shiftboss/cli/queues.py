@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from shiftboss import acts
@@ -150,7 +151,7 @@ def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) 
     person = permitted(act, given)
     outcomes = []
     for queue in dict.fromkeys(given.queues):
-        acted = worded(lambda queue=queue: do(queue, by=person, reason=given.reason))  # type: ignore[misc]
+        acted = worded(partial(do, queue, by=person, reason=given.reason))
         outcomes.append({"queue": acted.queue, "before": acted.before, "after": acted.after})
         if given.format == "text":
             already = " already" if acted.before == acted.after else ""

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests.programs.shell import Shell
 from tests.programs.tree import Tree
 
 
@@ -20,6 +21,13 @@ def home() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder / "home"
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def sh(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Runs commands in this process, with a home of their own."""
+    monkeypatch.setenv("SHIFTBOSS_HOME", str(home))
+    return Shell(capsys, monkeypatch)
 
 
 @pytest.fixture

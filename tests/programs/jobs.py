@@ -1,5 +1,6 @@
 """Tasks for `shiftboss run`."""
 
+import asyncio
 from typing import Any
 
 from shiftboss import task
@@ -22,6 +23,30 @@ def attempt(context: Any) -> int:
 async def slowly(word: str) -> str:
     """The word."""
     return word
+
+
+@task(takes_context=True)
+def later(context: Any) -> None:
+    """Puts itself off."""
+    context.snooze(90)
+
+
+@task(takes_context=True)
+async def hopeless(context: Any) -> None:
+    """Gives itself up, in one of several tasks."""
+
+    async def give_up() -> None:
+        context.discard("the customer is gone")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(give_up())
+
+
+@task(takes_context=True)
+def stopped(context: Any) -> None:
+    """Ends as one does that was asked to."""
+    context.token.set("user")
+    context.raise_if_cancelled()
 
 
 @task

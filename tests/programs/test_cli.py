@@ -46,6 +46,9 @@ def test_a_task_runs_with_no_server_and_no_database(home: Path, words: list[str]
         ([f"{JOBS}.broken"], "failed: ValueError: broken on purpose"),
         ([f"{JOBS}.add"], "failed: TypeError"),
         ([f"{JOBS}.unstorable"], "cannot be stored as JSON"),
+        ([f"{JOBS}.later"], "later asked to run again in 90 s: do so by hand, nothing is enqueued here"),
+        ([f"{JOBS}.hopeless"], "hopeless gave the job up: the customer is gone"),
+        ([f"{JOBS}.stopped"], "stopped ended because it saw itself cancelled"),
         ([f"{JOBS}.add", "--settings", "no.such.settings"], "--pythonpath"),
     ],
 )
