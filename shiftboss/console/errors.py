@@ -10,11 +10,13 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from shiftboss.acts import Lacking
 from shiftboss.console.filters import BadFilter
+from shiftboss.console.people import NotStaff
 from shiftboss.console.signature import View
-from shiftboss.queue.errors import NoSuchJob, NotAllowed
+from shiftboss.queue.errors import NoSuchJob
 
-# The first class that fits is the answer: (error, status, headline, advice).
+# The first class that fits is the answer: (error, status, headline, advice with the error's own facts).
 ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
     (
         NoSuchJob,
@@ -29,10 +31,19 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         _("A filter in it has a value that does not exist. Start again from the list of jobs."),
     ),
     (
-        NotAllowed,
+        NotStaff,
         403,
         _("You may not see this page"),
         _("The console is for staff. Ask an administrator to make your account a staff account."),
+    ),
+    (
+        Lacking,
+        403,
+        _("You may not do this"),
+        _(
+            "It needs the permission %(permission)s. Ask an administrator to give it to you, by itself or with a"
+            " group; the command shiftboss_roles makes a group for each role."
+        ),
     ),
     (
         psycopg.errors.QueryCanceled,
@@ -80,7 +91,7 @@ def _page(request: HttpRequest, problem: Exception) -> HttpResponseBase:
     cause = problem.__cause__ if isinstance(problem, django.db.Error) else problem
     for error, status, headline, advice in ANSWERS:
         if isinstance(cause, error):
-            context = {"headline": headline, "advice": advice, "status": status}
+            context = {"headline": headline, "advice": str(advice) % vars(cause), "status": status}
             response = render(request, "shiftboss/error.html", context, status=status)
             response.headers["Cache-Control"] = "no-store"
             return response

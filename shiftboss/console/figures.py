@@ -7,6 +7,7 @@ from typing import Self
 
 from shiftboss.console.filters import JobFilter
 from shiftboss.queue.states import State
+from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, Rate, WorkerRow
 
 BAR = 8
@@ -109,25 +110,40 @@ def _part(jobs: int, peak: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue: its jobs by state, its throughput, and how many live workers serve it."""
+    """One queue: its jobs by state, its throughput, the live workers that serve it, and its pause."""
 
     name: str
     tallies: list[Tally]
     oldest_wait_seconds: float | None
     sparkline: Sparkline
-    live_workers: int
+    workers: list[WorkerRow]
+    pause: Pause | None
+
+    @property
+    def live_workers(self) -> int:
+        """How many live workers serve it."""
+        return len(self.workers)
 
 
 def queues(
-    counts: Sequence[Count], rates: Sequence[Rate], workers: Sequence[WorkerRow], *, minutes: int
+    counts: Sequence[Count],
+    rates: Sequence[Rate],
+    workers: Sequence[WorkerRow],
+    pauses: Sequence[Pause],
+    *,
+    minutes: int,
 ) -> list[QueueLine]:
-    """A line for each queue that has jobs or that a live worker serves, by name."""
-    served = Counter(queue for worker in workers if worker.alive for queue in worker.queues)
+    """A line for each queue that has jobs, that a live worker serves or that is paused, by name."""
+    served: dict[str, list[WorkerRow]] = defaultdict(list)
+    for worker in sorted((worker for worker in workers if worker.alive), key=lambda worker: worker.id):
+        for queue in worker.queues:
+            served[queue].append(worker)
+    paused = {pause.queue: pause for pause in pauses}
     by_queue: dict[str, list[Count]] = defaultdict(list)
     for count in counts:
         by_queue[count.queue].append(count)
     lines = []
-    for name in sorted({*by_queue, *served}):
+    for name in sorted({*by_queue, *served, *paused}):
         tallies = tally(by_queue[name])
         lines.append(
             QueueLine(
@@ -135,7 +151,8 @@ def queues(
                 tallies=tallies,
                 oldest_wait_seconds=_oldest(tallies, State.AVAILABLE),
                 sparkline=Sparkline.of((r for r in rates if r.queue == name), minutes=minutes),
-                live_workers=served[name],
+                workers=served.get(name, []),
+                pause=paused.get(name),
             )
         )
     return lines

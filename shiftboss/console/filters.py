@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from shiftboss.conf import ConfigError, check_queue
+from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.states import State
 
 LARGEST_ID = 2**63 - 1
@@ -48,10 +49,17 @@ class JobFilter:
 
 def read(query: Mapping[str, str]) -> JobFilter:
     """The filter that an address asks for. Raises BadFilter."""
-    before, after = _id(query, "before"), _id(query, "after")
+    before, after = id_of(query, "before"), id_of(query, "after")
     if before is not None and after is not None:
         raise BadFilter("a page lies before an id or after one, not both")
     return JobFilter(state=_state(query), queue=_queue(query), before=before, after=after)
+
+
+def checked_id(job_id: int) -> int:
+    """The id itself. Raises NoSuchJob for a number that no job can have."""
+    if job_id > LARGEST_ID:
+        raise NoSuchJob(f"there is no job {job_id}")
+    return job_id
 
 
 def _state(query: Mapping[str, str]) -> State:
@@ -71,11 +79,20 @@ def _queue(query: Mapping[str, str]) -> str | None:
         raise BadFilter(str(problem)) from None
 
 
-def _id(query: Mapping[str, str], name: str) -> int | None:
+def queue_of(query: Mapping[str, str]) -> str:
+    """The queue that an address or a form names. Raises BadFilter where it names none that can be."""
+    name = _queue(query)
+    if name is None:
+        raise BadFilter("a queue must be named")
+    return name
+
+
+def id_of(query: Mapping[str, str], name: str) -> int | None:
+    """The id in an address, or None. Raises BadFilter."""
     text = query.get(name)
     if not text:
         return None
     # The length first: Python refuses to read thousands of digits, and a bigint has nineteen.
     if len(text) > 19 or not (text.isascii() and text.isdigit()) or int(text) > LARGEST_ID:
-        raise BadFilter(f"{name} must be the id of a job")
+        raise BadFilter(f"{name} must be an id")
     return int(text)

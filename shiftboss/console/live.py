@@ -11,10 +11,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 from django_htmx.middleware import HtmxDetails
+
+from shiftboss.console import frame
 
 VERSION_HEADER = "Shiftboss-Version"
 
@@ -31,23 +32,22 @@ def answer(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResp
     if not is_refresh(request):
         template = f"shiftboss/{name}.html"
     elif request.headers.get(VERSION_HEADER) == version:
-        return _private(HttpResponse(status=204))
+        return private(HttpResponse(status=204))
     else:
         template = "shiftboss/_live.html"
     # The part comes out of a template, so it is escaped already.
     live = {
         "address": request.get_full_path(),
-        "here": name,
-        "loaded_at": timezone.now(),
         "part": mark_safe(part),
-        "person": request.user,
         "version": version,
         "version_header": VERSION_HEADER,
     }
-    return _private(render(request, template, context | live))
+    around = {} if is_refresh(request) else frame.around(request, name)
+    return private(render(request, template, context | around | live))
 
 
-def _private(response: HttpResponse) -> HttpResponse:
+def private(response: HttpResponse) -> HttpResponse:
+    """The answer, which nobody may store or take for another."""
     response.headers["Cache-Control"] = "no-store"
     patch_vary_headers(response, ["HX-Request", VERSION_HEADER])
     return response

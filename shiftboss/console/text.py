@@ -1,7 +1,7 @@
 """Numbers, times and foreign text as people read them. Everything here returns plain, unescaped text."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.utils import formats
 from django.utils.translation import gettext as _
@@ -60,6 +60,25 @@ def _one(seconds: int) -> str:
     if seconds < 2 * _DAY:
         return _("%(n)s h") % {"n": seconds // _HOUR}
     return _("%(n)s d") % {"n": seconds // _DAY}
+
+
+def since(moment: datetime, now: datetime) -> str:
+    """The time of day in UTC from which on something is so, with its date where that is another day's."""
+    moment, now = moment.astimezone(UTC), now.astimezone(UTC)
+    return f"{moment:%H:%M} UTC" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def exact(moment: datetime) -> str:
+    """A time in UTC, to the millisecond."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+def stored(moment: object) -> str:
+    """A time as JSON holds it, in UTC to the second; what is no time stays as it is."""
+    try:
+        return f"{datetime.fromisoformat(str(moment)).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
+        return str(moment)
 
 
 def size(bytes_: int) -> str:

@@ -1,22 +1,32 @@
-"""The console's pages. `page` stands around every one that shows the record."""
+"""The console's pages. `page` stands around every one that shows the record or changes it."""
 
 from django.urls import path
 
+from shiftboss.acts import VIEW, VIEW_AUDIT
+from shiftboss.console import offers
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
-from shiftboss.console.views import jobs, overview, session
+from shiftboss.console.views import audit, jobacts, jobs, overview, queues, session
 
 
-def page(view: View) -> View:
+def page(view: View, *, permission: str = VIEW) -> View:
     """A view for people who may see it, whose errors are answered with pages."""
-    return answered(required(view))
+    return answered(required(view, permission=permission))
 
 
 urlpatterns = [
     path("", page(overview.show), name="overview"),
     path("jobs/", page(jobs.index), name="jobs"),
     path("jobs/<int:job_id>/", page(jobs.show), name="job"),
+    *(
+        path(f"jobs/<int:job_id>/{one.resource}/", page(jobacts.view_of(one)), name=one.resource)
+        for one in offers.ACTS
+    ),
+    path("queues/", page(queues.index), name="queues"),
+    path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
+    path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),
+    path("audit/", page(audit.index, permission=VIEW_AUDIT), name="audit"),
     path("login/", answered(session.login), name="login"),
     path("logout/", answered(session.logout), name="logout"),
 ]

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from shiftboss.console.text import duration, number, visible
+from shiftboss.console.text import duration, number, since, visible
 from shiftboss.queue.states import WAITING, State
+from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, WorkerRow
 
 TOLERATED_WAIT_SECONDS = 300
@@ -37,11 +40,13 @@ class Finding:
         return self.level is Level.WRONG
 
 
-def findings(counts: Sequence[Count], workers: Sequence[WorkerRow]) -> list[Finding]:
+def findings(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[Finding]:
     """What there is to say, the worst first: never empty, and the first one is the headline."""
+    paused = {pause.queue for pause in pauses}
     said = [
         *_without_worker(counts, workers),
-        *_waiting_long(counts),
+        *_paused(counts, pauses),
+        *_waiting_long([count for count in counts if count.queue not in paused]),
         *_late_workers(workers),
         *_lost_workers(workers),
         *_quarantined(counts),
@@ -77,6 +82,32 @@ def _without_worker(counts: Sequence[Count], workers: Sequence[WorkerRow]) -> li
         )
         for queue, jobs in sorted(waiting.items())
     ]
+
+
+def _paused(counts: Sequence[Count], pauses: Sequence[Pause]) -> list[Finding]:
+    """A pause is somebody's intention; it is wrong from when on jobs have waited for too long because of it."""
+    found = []
+    for pause in pauses:
+        waiting = [count for count in counts if count.queue == pause.queue and count.state in WAITING]
+        jobs = sum(count.jobs for count in waiting)
+        if not jobs:
+            continue
+        longest = max(count.oldest_seconds or 0.0 for count in waiting)
+        text = ngettext(
+            "Queue %(queue)s is paused by %(by)s since %(since)s: %(reason)s. %(jobs)s job waits",
+            "Queue %(queue)s is paused by %(by)s since %(since)s: %(reason)s. %(jobs)s jobs wait",
+            jobs,
+        )
+        facts = {
+            "queue": visible(pause.queue),
+            "by": visible(pause.paused_by),
+            "since": since(pause.paused_at, timezone.now()),
+            "reason": visible(Truncator(pause.reason).chars(120)).rstrip("."),
+            "jobs": number(jobs),
+        }
+        level = Level.WRONG if longest > TOLERATED_WAIT_SECONDS else Level.NOTE
+        found.append(Finding(level, text % facts))
+    return found
 
 
 def _waiting_long(counts: Sequence[Count]) -> list[Finding]:

@@ -4,6 +4,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from shiftboss.acts import Act, Via
+from shiftboss.console.text import stored
 from shiftboss.queue.states import QuarantineReason, State
 
 STATES: dict[str, Promise] = {
@@ -48,6 +50,42 @@ OUTCOMES: dict[str, Promise] = {
     "quarantined": pgettext_lazy("outcome of an attempt", "quarantined"),
 }
 
+CAUSES: dict[str, Promise] = {
+    "user": gettext_lazy("on request"),
+    "timeout": gettext_lazy("its time was up"),
+    "deadline": gettext_lazy("its deadline passed"),
+    "superseded": gettext_lazy("a newer job with its key took its place"),
+    "shutdown": gettext_lazy("its worker shut down"),
+}
+
+ACTS: dict[str, Promise] = {
+    Act.CANCEL: pgettext_lazy("act", "Cancel"),
+    Act.EXPEDITE: pgettext_lazy("act", "Expedite"),
+    Act.RERUN: pgettext_lazy("act", "Rerun"),
+    Act.REINSTATE: pgettext_lazy("act", "Reinstate"),
+    Act.DISCARD: pgettext_lazy("act", "Discard"),
+    Act.QUARANTINE: pgettext_lazy("act", "Quarantine"),
+    Act.REPRIORITISE: pgettext_lazy("act", "Change priority"),
+    Act.RESCHEDULE: pgettext_lazy("act", "Reschedule"),
+    Act.PAUSE: pgettext_lazy("act", "Pause"),
+    Act.RESUME: pgettext_lazy("act", "Resume"),
+    Act.PURGE: pgettext_lazy("act", "Purge"),
+    Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),
+    Act.REVOKE_TOKEN: pgettext_lazy("act", "Revoke token"),
+}
+
+QUEUE_STATES: dict[str, Promise] = {
+    "running": pgettext_lazy("state of a job", "running"),
+    "paused": pgettext_lazy("state of a queue", "paused"),
+}
+
+VIAS: dict[str, Promise] = {
+    Via.CONSOLE: pgettext_lazy("through which an act came", "console"),
+    Via.API: pgettext_lazy("through which an act came", "API"),
+    Via.CLI: pgettext_lazy("through which an act came", "command line"),
+    Via.CODE: pgettext_lazy("through which an act came", "code"),
+}
+
 WORKER_STATES: dict[str, Promise] = {
     "running": pgettext_lazy("state of a worker", "running"),
     "draining": pgettext_lazy("state of a worker", "draining"),
@@ -56,6 +94,11 @@ WORKER_STATES: dict[str, Promise] = {
 }
 
 EVENTS: dict[str, Promise] = {
+    "expedite": gettext_lazy("Expedited"),
+    "reinstate": gettext_lazy("Reinstated"),
+    "quarantine": gettext_lazy("Held back"),
+    "reprioritise": gettext_lazy("Priority changed"),
+    "reschedule": gettext_lazy("Rescheduled"),
     "write_rejected": gettext_lazy("Late write rejected"),
 }
 
@@ -63,6 +106,20 @@ EVENTS: dict[str, Promise] = {
 def spoken(words: dict[str, Promise], word: str) -> str:
     """The word for people, or the record's own where there is none."""
     return str(words.get(word, word))
+
+
+def event(kind: str, data: dict[str, object]) -> str | None:
+    """An event in a sentence, or None where there is none for its kind."""
+    if kind == "write_rejected":
+        return rejection(data)
+    if "by" not in data:
+        return None
+    said = _("by %(by)s, while %(state)s") % {"by": data["by"], "state": spoken(STATES, str(data.get("from")))}
+    if "priority" in data:
+        return f"{said}: {data.get('priority_before')} → {data['priority']}"
+    if "due_at" in data:
+        return f"{said}: {stored(data.get('due_before'))} → {stored(data['due_at'])}"
+    return said
 
 
 def rejection(data: dict[str, object]) -> str:

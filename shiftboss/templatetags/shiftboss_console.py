@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.figures import Tally
+from shiftboss.queue.authority import Scope, read_key
 from shiftboss.queue.store.read import EventRow, JobDetail, WorkerRow
 
 SHOWN_CHARACTERS = 50_000
@@ -25,6 +26,7 @@ register = template.Library()
 
 register.filter("number", text.number)
 register.filter("duration", text.duration)
+register.filter("exact_text", text.exact)
 register.filter("is_late", verdict.is_late)
 register.filter("late_after", verdict.late_after)
 register.filter("is_lost", verdict.is_lost)
@@ -83,6 +85,38 @@ def reason(name: str) -> str:
 
 
 @register.filter
+def cause(name: str) -> str:
+    """Why a job's end was asked for."""
+    return words.spoken(words.CAUSES, name)
+
+
+@register.filter
+def act(name: str) -> str:
+    """What a person can do, as on its button."""
+    return words.spoken(words.ACTS, name)
+
+
+@register.filter
+def since(value: datetime) -> str:
+    """The time from which on something is so."""
+    return text.since(value, timezone.now())
+
+
+@register.filter
+def scoped(key: str) -> tuple[str, str]:
+    """A job's key as its enqueuer wrote it, and among whose jobs it is unique."""
+    try:
+        scope, owner, name = read_key(key)
+    except ValueError:
+        return key, ""
+    if scope is Scope.GLOBAL:
+        return name, _("unique among all jobs")
+    if owner is None:
+        return name, _("unique among the system's jobs")
+    return name, _("unique among the jobs of %(owner)s") % {"owner": owner}
+
+
+@register.filter
 def outcome(name: str) -> str:
     """How an attempt ended."""
     return words.spoken(words.OUTCOMES, name)
@@ -111,15 +145,9 @@ def moment(value: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="milliseconds"),
-        exact_text(exact),
+        text.exact(value),
         text.relative(value, timezone.now()),
     )
-
-
-@register.filter
-def exact_text(value: datetime) -> str:
-    """A time in UTC, to the millisecond."""
-    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d} UTC"
 
 
 @register.filter
@@ -166,8 +194,10 @@ def trace_blocks(traceback: str) -> list[traces.Block]:
 @register.simple_tag
 def event_text(event: EventRow) -> SafeString:
     """An event in a sentence where there is one, else its data."""
-    if event.kind == "write_rejected":
-        return visible(words.rejection(json.loads(event.data)))
+    data = json.loads(event.data)
+    said = words.event(event.kind, data) if isinstance(data, dict) else None
+    if said is not None:
+        return visible(said)
     return visible(event.data[:SHOWN_CHARACTERS]) if event.data != "{}" else mark_safe("")
 
 

@@ -10,6 +10,7 @@ from django.test import Client
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from tests.console import scenes
 from tests.waiting import wait_for
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -42,7 +43,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def operator(transactional_db: None) -> User:
     """Somebody on call."""
-    return User.objects.create_user("operator", password="correct horse", is_staff=True)
+    return scenes.person("operator", role="operator")
 
 
 @pytest.fixture

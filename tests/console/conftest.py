@@ -4,11 +4,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.console import scenes
+
 
 @pytest.fixture
 def operator(db: None) -> User:
     """Somebody on call."""
-    return User.objects.create_user("kim", password="correct horse", is_staff=True)
+    return scenes.person("kim", role="operator")
 
 
 @pytest.fixture

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.contrib.auth.models import Permission, User
+
+from shiftboss.acts import ROLES
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
 from shiftboss.queue.outcomes import Done, Failed
@@ -23,6 +26,16 @@ Traceback (most recent call last):
     raise SMTPRecipientsRefused(senderrs)
 smtplib.SMTPRecipientsRefused: {'kim@example.org': (550, b'mailbox unavailable')}
 """
+
+
+def person(name: str, *permissions: str, role: str | None = None) -> User:
+    """Somebody of the staff with these permissions, and those of a role."""
+    user = User.objects.create_user(name, password="correct horse", is_staff=True)
+    wanted = {permission.partition(".")[2] for permission in {*permissions, *(ROLES[role] if role else ())}}
+    found = list(Permission.objects.filter(content_type__app_label="shiftboss", codename__in=wanted))
+    assert {permission.codename for permission in found} == wanted
+    user.user_permissions.set(found)
+    return user
 
 
 def job(

@@ -150,7 +150,7 @@ def test_a_filter_survives_its_own_address() -> None:
 
 
 def test_a_filter_names_what_is_wrong() -> None:
-    with pytest.raises(BadFilter, match="before must be the id of a job"):
+    with pytest.raises(BadFilter, match="before must be an id"):
         read_filter({"before": "x"})
 
 

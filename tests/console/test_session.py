@@ -5,13 +5,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from shiftboss.console.offers import ACTS
 from shiftboss.console.urls import urlpatterns
 
 PAGES = [pattern for pattern in urlpatterns if pattern.name not in {"login", "logout"}]
 
 
 def address(name: str) -> str:
-    return reverse(f"shiftboss:{name}", kwargs={"job_id": 7} if name == "job" else {})
+    of_a_job = name == "job" or name in {act.resource for act in ACTS}
+    return reverse(f"shiftboss:{name}", kwargs={"job_id": 7} if of_a_job else {})
 
 
 @pytest.mark.requirement("C3")

@@ -4,11 +4,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shiftboss.console.verdict import Finding, findings, late_after
+from shiftboss.console.verdict import Finding, late_after
+from shiftboss.console.verdict import findings as all_findings
 from shiftboss.queue.states import State
+from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, WorkerRow
 
 pytestmark = pytest.mark.requirement("C3", "L28")
+
+
+def findings(counts: list[Count], workers: list[WorkerRow], *pauses: Pause) -> list[Finding]:
+    return all_findings(counts, workers, pauses)
 
 
 def worker(

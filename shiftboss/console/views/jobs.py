@@ -2,13 +2,16 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from shiftboss.console import figures, filters, live
+from shiftboss.acts import VIEW_AUDIT
+from shiftboss.console import audits, figures, filters, live, offers
 from shiftboss.console.paging import page_of
+from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
-from shiftboss.queue.states import State
-from shiftboss.queue.store import read
+from shiftboss.queue.states import WAITING, State
+from shiftboss.queue.store import audit, queues, read
+from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import run
 
 # Which of a job's times a list of its state shows.
@@ -29,6 +32,7 @@ def index(request: HttpRequest) -> HttpResponse:
     wanted = filters.read(request.GET)
     with bounded():
         counts = run(read.counts(authority=System()))
+        pauses = run(queues.pauses(authority=System()))
         rows = run(
             read.jobs(
                 authority=System(),
@@ -43,7 +47,9 @@ def index(request: HttpRequest) -> HttpResponse:
         "filter": wanted,
         "tabs": figures.tabs(counts, wanted),
         "queues": sorted({count.queue for count in counts} | ({wanted.queue} if wanted.queue else set())),
+        "paused": {pause.queue: pause for pause in pauses} if wanted.state in WAITING else {},
         "page": page_of(rows, wanted, size=read.PAGE),
+        "offers": offers.in_list(wanted.state, to=person_of(request)),
         "when": _WHEN[wanted.state],
         "cap": read.FINISHED_CAP,
     }
@@ -51,14 +57,29 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 def show(request: HttpRequest, job_id: int) -> HttpResponse:
-    """One job: facts, arguments, result, attempts, events. Raises NoSuchJob."""
-    if job_id > filters.LARGEST_ID:
-        raise NoSuchJob(f"there is no job {job_id}")
+    """One job: facts, arguments, result, attempts, events, acts. Raises NoSuchJob."""
+    person = person_of(request)
     with bounded():
-        job = run(read.job(authority=System(), job_id=job_id))
-        if job is None:
-            raise NoSuchJob(f"there is no job {job_id}")
+        job = read_job(job_id)
         attempts = run(read.attempts(authority=System(), job_id=job_id))
         events = run(read.events(authority=System(), job_id=job_id))
-    context = {"job": job, "attempts": attempts, "events": events}
+        acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
+        pauses = run(queues.pauses(authority=System())) if job.state in WAITING else []
+    context = {
+        "job": job,
+        "attempts": attempts,
+        "events": events,
+        "offers": offers.on_page(job, to=person),
+        "pause": next((pause for pause in pauses if pause.queue == job.queue), None),
+        "reruns": audits.reruns(acts_on_it),
+        "acts": audits.lines(acts_on_it) if person.allows(VIEW_AUDIT) else [],
+    }
     return live.answer(request, "job", context)
+
+
+def read_job(job_id: int) -> JobDetail:
+    """What the record says of a job. Raises NoSuchJob."""
+    job = run(read.job(authority=System(), job_id=filters.checked_id(job_id)))
+    if job is None:
+        raise NoSuchJob(f"there is no job {job_id}")
+    return job

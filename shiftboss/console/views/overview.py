@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from shiftboss.console import figures, live, verdict
 from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
-from shiftboss.queue.store import read
+from shiftboss.queue.store import queues, read
 from shiftboss.queue.store.statement import run
 
 MINUTES = 30
@@ -18,9 +18,10 @@ def show(request: HttpRequest) -> HttpResponse:
         counts = run(read.counts(authority=System()))
         rates = run(read.throughput(authority=System(), minutes=MINUTES))
         workers = run(read.workers(authority=System()))
+        pauses = run(queues.pauses(authority=System()))
     context = {
-        "findings": verdict.findings(counts, workers),
-        "queues": figures.queues(counts, rates, workers, minutes=MINUTES),
+        "findings": verdict.findings(counts, workers, pauses),
+        "queues": figures.queues(counts, rates, workers, pauses, minutes=MINUTES),
         "total": figures.total(counts, rates, minutes=MINUTES),
         "workers": workers,
         "capacity": figures.capacity(workers),

@@ -71,6 +71,10 @@
     };
     setInterval(refresh, EVERY_MS);
     document.addEventListener("visibilitychange", refresh);
+    live.addEventListener("htmx:responseError", (event) => {
+      // The page is no longer this person's to see, or is gone: loading it says so.
+      if ([403, 404].includes(event.detail.xhr.status)) window.location.reload();
+    });
     live.addEventListener("htmx:afterRequest", (event) => {
       const state = event.detail.successful ? "live" : "stale";
       if (freshness.className !== state) {
@@ -80,12 +84,34 @@
     });
   }
 
+  // A link with `data-dialog` leads to a page with a form. Here the form is shown above the present page, where no
+  // refresh reaches it. Whatever else comes back (a login, a refusal) is shown as the page that it is.
+  async function ask(link, dialog) {
+    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const text = answer && answer.ok ? await answer.text() : "";
+    const form = new DOMParser().parseFromString(text, "text/html").querySelector("form.act");
+    if (!form) return window.location.assign(link.href);
+    dialog.replaceChildren(form);
+    if (!dialog.open) dialog.showModal();
+  }
+
+  document.addEventListener("click", (event) => {
+    const dialog = document.getElementById("dialog");
+    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    const link = event.target.closest("a[data-dialog], dialog a[data-close]");
+    if (!dialog || !plain || !link) return;
+    event.preventDefault();
+    if (link.matches("[data-close]")) dialog.close();
+    else ask(link, dialog);
+  });
+
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
   });
 
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("js");
-    refreshing(document.getElementById("live"), document.getElementById("freshness"));
+    const live = document.getElementById("live");
+    if (live) refreshing(live, document.getElementById("freshness"));
   });
 })();

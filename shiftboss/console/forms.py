@@ -1,0 +1,87 @@
+"""What people fill in before an act: a reason, and what the act itself wants to know."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
+from django.utils.translation import gettext_lazy as _
+
+from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH
+from shiftboss.conf import ConfigError, check_queue
+
+
+class ReasonForm(forms.Form):
+    """A reason for the audit, which some acts insist on.
+
+    `request_id` is made anew for every form that is shown, so that one that is sent twice is done once.
+    """
+
+    reason = forms.CharField(
+        max_length=MAX_REASON_LENGTH, error_messages={"required": _("Say in a few words why; the audit keeps it.")}
+    )
+    request_id = forms.CharField(max_length=MAX_REQUEST_LENGTH, required=False)
+
+    def __init__(self, typed: Any = None, *, needs_reason: bool, initial: dict[str, Any] | None = None) -> None:
+        super().__init__(typed, initial={"request_id": str(uuid4()), **(initial or {})})
+        self.fields["reason"].required = needs_reason
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What was filled in, as the acts take it."""
+        return {**self.cleaned_data, "request_id": self.cleaned_data["request_id"] or None}
+
+    def facts(self) -> dict[str, str]:
+        """What was filled in, as the sentence about the act says it."""
+        return {}
+
+
+class PriorityForm(ReasonForm):
+    """Another priority."""
+
+    priority = forms.IntegerField(min_value=-100, max_value=100)
+
+    def facts(self) -> dict[str, str]:
+        """The priority wished for."""
+        return {"priority": str(self.cleaned_data["priority"])}
+
+
+class MomentField(forms.Field):
+    """A moment in UTC, as a browser's field for a date and a time sends it."""
+
+    default_error_messages = {"invalid": _("Write a date and a time of day, in UTC.")}
+
+    def to_python(self, value: Any) -> datetime | None:
+        """The moment; an offset in the text itself counts."""
+        if not value:
+            return None
+        try:
+            moment = datetime.fromisoformat(str(value).strip())
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from None
+
+
+class DueForm(ReasonForm):
+    """Another time to be due at."""
+
+    due_at = MomentField()
+
+    def facts(self) -> dict[str, str]:
+        """The time wished for."""
+        return {"due_at": f"{self.cleaned_data['due_at']:%Y-%m-%d %H:%M:%S} UTC"}
+
+
+def _is_a_queue(name: str) -> None:
+    try:
+        check_queue(name)
+    except ConfigError as problem:
+        raise ValidationError(str(problem)) from None
+
+
+class QueueForm(ReasonForm):
+    """The queue that is meant: a name may hold any character, so it never stands in the path of an address."""
+
+    queue = forms.CharField(strip=False, validators=[ProhibitNullCharactersValidator(), _is_a_queue])

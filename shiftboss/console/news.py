@@ -1,0 +1,83 @@
+"""What an act has done, said once on the next page.
+
+It waits in the session, which the login needs anyway: the address stays one that can be shared and loaded again,
+and nobody can make a page say what did not happen. Ids and words of the record are kept; the sentence is made when
+it is shown.
+"""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from shiftboss.acts import Act, Acted
+from shiftboss.console import addresses, text
+
+_KEY = "shiftboss_news"
+
+
+def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
+    """Keep for the next page what was done; `facts` are what the form said beside it."""
+    request.session[_KEY] = {
+        "act": str(acted.act),
+        "job": acted.job_id,
+        "new_job": acted.new_job_id,
+        "queue": acted.queue,
+        "before": acted.before,
+        "after": acted.after,
+        "facts": facts,
+    }
+
+
+def take(request: HttpRequest) -> SafeString | None:
+    """The sentence that was kept, once."""
+    kept = request.session.pop(_KEY, None)
+    return _sentence(request, kept) if kept else None
+
+
+def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
+    return format_html(
+        _template(Act(kept["act"]), kept["before"], kept["after"]),
+        job=_link(request, kept["job"]),
+        new_job=_link(request, kept["new_job"]),
+        queue=format_html("<bdi>{}</bdi>", text.visible(kept["queue"] or "")),
+        **kept["facts"],
+    )
+
+
+def _link(request: HttpRequest, job_id: int | None) -> SafeString | str:
+    if job_id is None:
+        return ""
+    return format_html('<a href="{}">{}</a>', addresses.of(request, "job", job_id=job_id), str(job_id))
+
+
+def _template(act: Act, before: str | None, after: str | None) -> str:
+    match act, before, after:
+        case Act.CANCEL, _before, "running":
+            return _("Job {job} runs; its end has been requested.")
+        case Act.CANCEL, _before, _after:
+            return _("Job {job} was cancelled.")
+        case Act.EXPEDITE, _before, _after:
+            return _("Job {job} was expedited: it is available now.")
+        case Act.RERUN, _before, _after:
+            return _("Job {new_job} is the rerun of job {job}.")
+        case Act.REINSTATE, _before, _after:
+            return _("Job {job} was reinstated: it is available again.")
+        case Act.DISCARD, _before, _after:
+            return _("Job {job} was discarded.")
+        case Act.QUARANTINE, _before, _after:
+            return _("Job {job} is held back until somebody reinstates it.")
+        case Act.REPRIORITISE, _before, _after:
+            return _("Job {job} has priority {priority} now.")
+        case Act.RESCHEDULE, _before, _after:
+            return _("Job {job} is due at {due_at} now.")
+        case Act.PAUSE, "paused", _after:
+            return _("Queue {queue} was paused already; the first reason stays.")
+        case Act.PAUSE, _before, _after:
+            return _("Queue {queue} is paused: no job of it is claimed. Jobs that run go on.")
+        case Act.RESUME, "running", _after:
+            return _("Queue {queue} was not paused.")
+        case _:
+            return _("Queue {queue} is claimed again.")

@@ -1,0 +1,155 @@
+"""Which acts a page offers: what the state machine lets an operator do to a job, and this person is permitted to.
+
+An act on a job is a resource of it, `POST /jobs/7/reruns/`; `ACTS` lists them in the order of their buttons.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from shiftboss import acts
+from shiftboss.acts import Act, Acted, Person
+from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State, Verb
+from shiftboss.queue.store.read import JobDetail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAct:
+    """An act on a job: the last part of its address, its question, its effect, and how it is done.
+
+    `minor`: it stands behind "More".
+    """
+
+    act: Act
+    resource: str
+    question: Promise
+    effect: Promise
+    perform: Callable[..., Acted]
+    form: type[ReasonForm] = ReasonForm
+    minor: bool = False
+
+    @property
+    def needs_reason(self) -> bool:
+        """Whether it stops or destroys something, and is refused without a reason."""
+        return self.act in acts.NEED_REASON
+
+
+ACTS = (
+    JobAct(
+        act=Act.REINSTATE,
+        resource="reinstatements",
+        question=_("Reinstate job %(job)s?"),
+        effect=_("It becomes available again, with as many more attempts as its task has."),
+        perform=acts.reinstate,
+    ),
+    JobAct(
+        act=Act.RERUN,
+        resource="reruns",
+        question=_("Rerun job %(job)s?"),
+        effect=_("The same task runs once more with the same arguments, as a new job."),
+        perform=acts.rerun,
+    ),
+    JobAct(
+        act=Act.EXPEDITE,
+        resource="expeditions",
+        question=_("Expedite job %(job)s?"),
+        effect=_("It becomes available now, before it is due."),
+        perform=acts.expedite,
+    ),
+    JobAct(
+        act=Act.DISCARD,
+        resource="discards",
+        question=_("Discard job %(job)s?"),
+        effect=_("It is given up for good. It stays in the history, from where it can be rerun."),
+        perform=acts.discard,
+    ),
+    JobAct(
+        act=Act.CANCEL,
+        resource="cancellations",
+        question=_("Cancel job %(job)s?"),
+        effect=_("It will not run. It stays in the history, from where it can be rerun."),
+        perform=acts.cancel,
+    ),
+    JobAct(
+        act=Act.REPRIORITISE,
+        resource="reprioritisations",
+        question=_("Change the priority of job %(job)s?"),
+        effect=_("Among jobs that are available, higher ones are claimed first."),
+        perform=acts.reprioritise,
+        form=PriorityForm,
+        minor=True,
+    ),
+    JobAct(
+        act=Act.RESCHEDULE,
+        resource="reschedulings",
+        question=_("Change when job %(job)s is due?"),
+        effect=_("It is claimed no earlier."),
+        perform=acts.reschedule,
+        form=DueForm,
+        minor=True,
+    ),
+    JobAct(
+        act=Act.QUARANTINE,
+        resource="quarantines",
+        question=_("Quarantine job %(job)s?"),
+        effect=_("It is held back until somebody reinstates it."),
+        perform=acts.quarantine,
+        minor=True,
+    ),
+)
+
+ASKED_TO_END = _("Its handler is asked to end; the job runs until it does.")
+
+
+def effect(of: JobAct, state: State) -> Promise:
+    """What the act does to a job in this state."""
+    return ASKED_TO_END if of.act is Act.CANCEL and state is State.RUNNING else of.effect
+
+
+def is_legal(act: Act, state: State) -> bool:
+    """Whether the state machine lets an operator do this to a job in this state."""
+    if act is Act.RERUN:
+        return state in FINAL
+    rule = TRANSITIONS.get((state, Verb(act.value)))
+    return rule is not None and Actor.OPERATOR in rule.by
+
+
+def offered(state: State, *, to: Person) -> list[JobAct]:
+    """The acts that a job in this state is offered with."""
+    return [one for one in ACTS if is_legal(one.act, state) and to.may(one.act)]
+
+
+def _is_minor(one: JobAct, state: State) -> bool:
+    # A quarantined job is discarded rather; cancelling it comes to the same.
+    return one.minor or (one.act is Act.CANCEL and state is State.QUARANTINED)
+
+
+def in_list(state: State, *, to: Person) -> list[JobAct]:
+    """What each row of a list of this state offers."""
+    return [one for one in offered(state, to=to) if not _is_minor(one, state)]
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The acts that a job's page shows: as buttons, and behind "More"."""
+
+    main: list[JobAct]
+    more: list[JobAct]
+
+
+def on_page(job: JobDetail, *, to: Person) -> Offers:
+    """What the page of this job offers.
+
+    The end of a job is asked for once, and a job that waits for the holder of its key cannot be expedited.
+    """
+    pointless = {Act.CANCEL} if job.state is State.RUNNING and job.cancel_requested_at else set()
+    if job.follow_up:
+        pointless.add(Act.EXPEDITE)
+    found = [one for one in offered(job.state, to=to) if one.act not in pointless]
+    return Offers(
+        main=[one for one in found if not _is_minor(one, job.state)],
+        more=[one for one in found if _is_minor(one, job.state)],
+    )
