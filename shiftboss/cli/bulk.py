@@ -147,9 +147,9 @@ def _summary(
 
 
 def _as_text(summary: dict[str, Any]) -> str:
-    parts = [f"{_jobs(summary['changed'])} cancelled"]
-    if summary["requested"]:
-        parts.append(f"{summary['requested']:,} of them run, and their end is asked for")
+    ended, requested = summary["ended"], summary["requested"]
+    kinds = f": {ended:,} ended, {requested:,} running and asked to end" if requested else " cancelled"
+    parts = [f"{_jobs(summary['changed'])}{kinds}"]
     if summary["left"]:
         parts.append(f"{summary['left']:,} left: moved on, or in somebody else's hands")
     if summary["interrupted"]:
