@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -170,3 +171,24 @@ def test_the_loop_goes_on_after_a_task_that_ends_it(desk: Desk) -> None:
     desk.tasks["misbehave"] = misbehave
     assert desk.run("misbehave")[0] == "'still here'"
     assert desk.run("loop")[0] == "'lane 0'"
+
+
+def test_a_coroutine_that_another_cancels_before_its_first_step_is_given_back(desk: Desk) -> None:
+    async def cancel_others() -> None:
+        while not (others := asyncio.all_tasks() - {asyncio.current_task()}):
+            await asyncio.sleep(0)
+        for other in others:
+            other.cancel()
+
+    desk.tasks["cancel others"] = cancel_others
+    runs = [desk.take("cancel others", ticket=1), desk.take("loop", ticket=2)]
+    threads = [threading.Thread(target=desk.runner.run, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(outcome[:3] for outcome in desk.outcomes) == [
+        ["done", 1, "None"],
+        ["released", 2, "not_started"],
+    ]
+    assert desk.run("loop")[0].startswith("'lane")
