@@ -74,6 +74,20 @@ def ear(record: None) -> Iterator[Ear]:
 
 
 @pytest.fixture
+def listen(record: None) -> Iterator[Callable[[str], Ear]]:
+    """Makes somebody who listens on a channel."""
+    made: list[Ear] = []
+
+    def listen(channel: str) -> Ear:
+        made.append(Ear(making.address(), channel))
+        return made[-1]
+
+    yield listen
+    for ear in made:
+        ear.close()
+
+
+@pytest.fixture
 def worker() -> int:
     """A worker of the queue `default`."""
     return making.a_worker()

@@ -41,17 +41,20 @@ class Session:
 
 
 class Ear:
-    """A connection that listens for jobs that become available."""
+    """A connection that listens: for jobs that become available, or on another channel."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, channel: str = CHANNEL) -> None:
         self._connection = psycopg.connect(dsn, autocommit=True)
-        self._connection.execute("listen " + CHANNEL)
+        self._connection.execute("listen " + channel)
+        self._backlog: list[str] = []
 
     def heard(self) -> str:
         """The next notification, which is waited for."""
-        for notice in self._connection.notifies(timeout=10, stop_after=1):
-            return notice.payload
-        raise AssertionError("nothing was heard")
+        if not self._backlog:
+            # Those that have come at once are all in it.
+            self._backlog += [notice.payload for notice in self._connection.notifies(timeout=10, stop_after=1)]
+        assert self._backlog, "nothing was heard"
+        return self._backlog.pop(0)
 
     def close(self) -> None:
         """Listen no more."""

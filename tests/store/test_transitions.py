@@ -313,11 +313,7 @@ def test_every_other_verb_is_refused_and_changes_nothing(kind: str, perform: Per
 @pytest.mark.requirement("C4", "N4")
 @pytest.mark.parametrize(
     "verb",
-    [
-        verb
-        for verb in VERBS
-        if verb.startswith("operator") and verb not in {"operator: cancel", "operator: rerun"}
-    ],
+    [verb for verb in VERBS if verb.startswith("operator") and verb != "operator: cancel"],
 )
 def test_an_owner_does_what_is_its_own_and_no_more(verb: str, worker: int) -> None:
     [job_id] = enqueued(authority=Owner("kim"))
@@ -329,6 +325,7 @@ def test_an_owner_does_what_is_its_own_and_no_more(verb: str, worker: int) -> No
         "reschedule": lambda who: operate.reschedule([job_id], authority=who, by="kim", due_at=NOON),
         "reinstate": lambda who: operate.reinstate([job_id], authority=who, by="kim", limits=LIMITS),
         "discard": lambda who: operate.discard([job_id], authority=who),
+        "rerun": lambda who: operate.rerun(job_id, authority=who, limits=LIMITS),
     }[verb.removeprefix("operator: ")]
     with pytest.raises(NotAllowed, match="is for System"):
         run(function(Owner("kim")))

@@ -155,10 +155,10 @@ def reinstate(job_ids: Sequence[int], *, authority: Authority, by: str, limits: 
     return (yield from _operate(states.Verb.REINSTATE, _REINSTATE, job_ids, authority, by, params))
 
 
-def discard(job_ids: Sequence[int], *, authority: Authority) -> Verb[Answer]:
-    """Give quarantined jobs up for good."""
+def discard(job_ids: Sequence[int], *, authority: Authority, held_seconds: float | None = None) -> Verb[Answer]:
+    """Give quarantined jobs up for good; with `held_seconds` only those that have been held for longer."""
     require_system(authority, states.Verb.DISCARD)
-    return (yield from _act(states.Verb.DISCARD, _DISCARD_HELD, job_ids, {}))
+    return (yield from _act(states.Verb.DISCARD, _DISCARD_HELD, job_ids, {"seconds": held_seconds}))
 
 
 def quarantine(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:
@@ -184,11 +184,11 @@ def reschedule(job_ids: Sequence[int], *, authority: Authority, by: str, due_at:
 
 def rerun(job_id: int, *, authority: Authority, limits: Limits) -> Verb[Enqueued | Unchanged]:
     """Run a finished job once more, as a new job of the same owner and key, and with no watchers."""
-    owner = owner_of(authority)
-    rows: list[Enqueued] = yield _RERUN.call(id=job_id, owner=owner, **limits.params())
+    require_system(authority, states.Verb.RERUN)
+    rows: list[Enqueued] = yield _RERUN.call(id=job_id, **limits.params())
     if rows:
         return rows[0]
-    [standing] = yield _STANDING.call(ids=[job_id], owner=owner)
+    [standing] = yield _STANDING.call(ids=[job_id], owner=None)
     _, state, holder = standing
     if state is None:
         return Unchanged(job_id, Why.MISSING)

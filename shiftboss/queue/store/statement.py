@@ -183,17 +183,17 @@ async def _answer(wish: Wish, connection: psycopg.AsyncConnection[Any]) -> Any:
     if isinstance(wish, Atomic):
         async with connection.transaction():
             return await arun(wish.verb, connection)
-    if isinstance(wish, Copy):
-        async with connection.cursor() as cursor, cursor.copy(wish.statement.sql) as copy:
-            for row in wish.rows:
-                await copy.write_row(row)
-        return None
-    async with connection.cursor(row_factory=args_row(wish.statement.row)) as cursor:
-        try:
-            await cursor.execute(wish.composed(), wish.params)
-        except UnicodeEncodeError as error:
-            raise _not_encodable(error) from None
-        return await cursor.fetchall() if cursor.description else []
+    try:
+        if isinstance(wish, Copy):
+            async with connection.cursor() as cursor, cursor.copy(wish.statement.sql) as copy:
+                for row in wish.rows:
+                    await copy.write_row(row)
+            return None
+        async with connection.cursor(row_factory=args_row(wish.statement.row)) as asked:
+            await asked.execute(wish.composed(), wish.params)
+            return await asked.fetchall() if asked.description else []
+    except UnicodeEncodeError as error:
+        raise _not_encodable(error) from None
 
 
 def _not_encodable(error: UnicodeEncodeError) -> psycopg.DataError:

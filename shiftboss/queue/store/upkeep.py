@@ -97,5 +97,5 @@ def discard_held_too_long(*, authority: Authority, seconds: float, limit: int = 
     """Discard jobs that have been quarantined for longer than `seconds`; answers how many."""
     require_system(authority, "discard")
     ids = yield _HELD_TOO_LONG.call(seconds=seconds, limit=limit)
-    answer = yield from operate.discard(ids, authority=authority)
+    answer = yield from operate.discard(ids, authority=authority, held_seconds=seconds)
     return len(answer.changed)

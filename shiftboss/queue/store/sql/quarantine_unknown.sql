@@ -23,10 +23,18 @@ unknown as materialized (
     order by id
     limit %(limit)s
     for no key update skip locked
-)
-update shiftboss_job j
-set state = 'quarantined', quarantine_reason = 'unknown_task', quarantined_at = clock_timestamp(),
-    error_code = 'unknown_task',
-    error_message = format('no live worker has known the task %%s for %%s s', j.task, %(seconds)s::double precision)
-where j.id = any (array(select id from unknown))
-returning j.id
+),
+held as (
+    update shiftboss_job j
+    set state = 'quarantined', quarantine_reason = 'unknown_task', quarantined_at = clock_timestamp(),
+        error_code = 'unknown_task',
+        error_message = format(
+            'no live worker has known the task %%s for %%s s', j.task, %(seconds)s::double precision)
+    where j.id = any (array(select id from unknown))
+    returning j.id
+),
+rested as (
+    select id from held
+),
+-- part: awaited
+select id, (select count(*) from awaited) from held

@@ -1,5 +1,5 @@
--- rerun: an operator or owner runs a finished job once more, as a new job with no watchers.
--- Guard: finished and visible to the authority; its key held by no live job (the unique index decides).
+-- rerun: an operator runs a finished job once more, as a new job of its owner with no watchers.
+-- Guard: finished; its key held by no live job (the unique index decides).
 -- Index: shiftboss_finished_id.
 with enqueued as (
     insert into shiftboss_job (
@@ -11,7 +11,6 @@ with enqueued as (
         coalesce((%(limits)s::jsonb -> j.task ->> 1)::integer, %(loss_limit)s)
     from shiftboss_finished j
     where j.id = %(id)s
-        and (%(owner)s::text is null or j.owner = %(owner)s)
     limit 1
     on conflict (key) where key is not null and state <> 'quarantined' and not follow_up do nothing
     returning id, queue, priority, state, enqueued_at
