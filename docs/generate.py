@@ -3,12 +3,17 @@
 A test fails where a file and the code say different things.
 """
 
+import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import django
+
+from shiftboss.acts import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act, legal
 from shiftboss.checks import KNOWN
 from shiftboss.conf import Config, Pool
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
@@ -54,6 +59,31 @@ Printed from `shiftboss/checks.py` by `docs/generate.py`; do not edit.
 open or a feature out (W). Those marked *deploy* run with `manage.py check --deploy` only. Django's own
 deployment checks stand beside them and are not repeated here. A check that does not fit your project is
 silenced by its id in `SILENCED_SYSTEM_CHECKS`.
+"""
+
+PERMISSIONS_HEAD = """\
+# Permissions
+
+Printed from `shiftboss/acts.py` by `docs/generate.py`; do not edit.
+
+Every act is one permission of Django's, asked for by the console, the [API](api.md) and the command line alike,
+and every act leaves an entry in the audit: who, through which door, why, and what it changed. Acts marked *reason*
+are not done without one.
+
+Only active **staff accounts** (`is_staff`) may do or see anything at all, superusers included. What they may
+beyond that is given by permissions, to a person or to a group:
+
+```sh
+manage.py shiftboss_roles          # makes the groups "Shiftboss viewer", "… operator" and "… admin"
+manage.py shiftboss_roles --format json
+```
+
+Run it again after an upgrade: it gives the groups what has been added, and touches neither their members nor other
+apps' permissions in them. Superusers who are staff may do everything. An API token may do what its user may.
+
+Whoever runs `shiftboss` or `manage.py` in a shell holds the database's password, so nothing is refused to them;
+the audit names the account of the operating system. With `--as USER` a command is done as a user of the project's,
+and with their permissions.
 """
 
 
@@ -149,8 +179,43 @@ def checks() -> str:
     return "\n".join([CHECKS_HEAD, table(("id", "it speaks when", "what to do"), rows), ""])
 
 
-PAGES = {"states.md": states, "settings.md": settings, "checks.md": checks}
+def permissions() -> str:
+    """The text of `docs/permissions.md`."""
+    held = [
+        ("*see the console, jobs, queues, workers*", "", VIEW, ""),
+        ("*see the audit*", "", VIEW_AUDIT, ""),
+        *((f"**{act}**", _legal_in(act), PERMISSIONS[act], "reason" if act in NEED_REASON else "") for act in Act),
+    ]
+    rows = [
+        (what, of, f"`{needed}`", reason, *("✓" if needed in role else "" for role in ROLES.values()))
+        for what, of, needed, reason in held
+    ]
+    head = ("act", "jobs that are", "permission", "", *ROLES)
+    return "\n".join([PERMISSIONS_HEAD, table(head, rows), ""])
+
+
+def _legal_in(act: Act) -> str:
+    return ", ".join(f"`{state}`" for state in State if act in legal(state))
+
+
+def openapi() -> str:
+    """The text of `docs/openapi.json`."""
+    from shiftboss.console.api.mount import schema
+
+    return json.dumps(schema("/api/v1/"), indent=1, ensure_ascii=False) + "\n"
+
+
+PAGES = {
+    "states.md": states,
+    "settings.md": settings,
+    "checks.md": checks,
+    "permissions.md": permissions,
+    "openapi.json": openapi,
+}
 
 if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shiftboss.site.settings")
+    os.environ.setdefault("SHIFTBOSS_SECRET_KEY", "only to print pages")
+    django.setup()
     for name, text in PAGES.items():
         Path(__file__).with_name(name).write_text(text(), encoding="utf-8")

@@ -19,7 +19,7 @@ from django.db import IntegrityError, OperationalError, connections, transaction
 from psycopg import errors as pg
 
 from shiftboss import conf
-from shiftboss.queue import registry
+from shiftboss.queue import registry, states
 from shiftboss.queue.authority import System, read_key
 from shiftboss.queue.errors import (
     Busy,
@@ -32,7 +32,7 @@ from shiftboss.queue.errors import (
     RequestReused,
     UnknownTask,
 )
-from shiftboss.queue.states import FINAL, State
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store import audit, operate, partitions, queues, read
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
@@ -182,6 +182,16 @@ class Deed:
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 0
+
+
+def legal(state: State) -> list[Act]:
+    """What a person may do to a job in this state, as far as the state machine goes."""
+    allowed = {
+        verb for (before, verb), rule in TRANSITIONS.items() if before is state and Actor.OPERATOR in rule.by
+    }
+    if state in FINAL:
+        allowed.add(states.Verb.RERUN)
+    return [act for act in Act if act.value in allowed]
 
 
 class Lacking(NotAllowed):

@@ -2,5 +2,7 @@
 
 from django.urls import include, path
 
+from shiftboss.console.api.mount import addresses as api
+
 app_name = "shiftboss"
-urlpatterns = [path("", include("shiftboss.console.urls"))]
+urlpatterns = [path("api/v1/", api), path("", include("shiftboss.console.urls"))]

@@ -1,0 +1,122 @@
+"""What people do: each act under its own address, and all of them through `acts`."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Header, Router
+
+from shiftboss import acts
+from shiftboss.acts import Act, Person
+from shiftboss.console.api import schemas
+from shiftboss.console.api.reads import answers, job_number
+
+router = Router()
+
+View = Callable[..., Any]
+
+Key = Annotated[
+    str | None,
+    Header(
+        None,
+        alias="Idempotency-Key",
+        description="of 1 to 100 characters; a repeat with the same one is done once",
+    ),
+]
+"""A request with a key that this caller has used before answers as it did then; nothing is done again."""
+
+NOTHING_SAID = schemas.Reasoned.model_validate({})
+"""The body of who sends none."""
+
+ANSWERS = answers(schemas.Acted, 400, 404, 409, 413, 415)
+
+
+def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: str) -> None:
+    """An act on a job that takes nothing but a reason."""
+
+    def view(request: HttpRequest, job_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None) -> Any:
+        return do(job_number(job_id), by=_person(request), reason=payload.reason, request_id=key)
+
+    view.__name__ = act.value
+    _route(act, f"/jobs/{{job_id}}/{act}", "jobs", summary, description)(view)
+
+
+def _route(act: Act, path: str, tag: str, summary: str, description: str) -> Callable[[View], View]:
+    needs = f" Needs the permission `{acts.PERMISSIONS[act]}`"
+    needs += " and a reason." if act in acts.NEED_REASON else "."
+    route: Callable[[View], View] = router.post(
+        path,
+        response=ANSWERS,
+        summary=summary,
+        description=description + needs,
+        tags=[tag],
+        operation_id=act.value,
+    )
+    return route
+
+
+_plain(
+    Act.CANCEL,
+    acts.cancel,
+    "Cancel a job",
+    "Ends a waiting or quarantined job at once; the handler of a running one is asked to end.",
+)
+_plain(Act.EXPEDITE, acts.expedite, "Expedite a job", "Makes a waiting job available before it is due.")
+_plain(Act.RERUN, acts.rerun, "Rerun a job", "Runs a finished job once more, as a new job: `new_job_id`.")
+_plain(
+    Act.REINSTATE,
+    acts.reinstate,
+    "Reinstate a job",
+    "Lets a quarantined job run again, with as many more attempts as its task has.",
+)
+_plain(Act.DISCARD, acts.discard, "Discard a job", "Gives a quarantined job up for good.")
+_plain(Act.QUARANTINE, acts.quarantine, "Quarantine a job", "Holds a waiting job back until it is reinstated.")
+
+
+@_route(
+    Act.REPRIORITISE,
+    "/jobs/{job_id}/reprioritise",
+    "jobs",
+    "Reprioritise a job",
+    "Gives a waiting job another priority.",
+)
+def reprioritise(request: HttpRequest, job_id: str, payload: schemas.Reprioritise, key: Key = None) -> Any:
+    """Another priority."""
+    return acts.reprioritise(
+        job_number(job_id),
+        by=_person(request),
+        priority=payload.priority,
+        reason=payload.reason,
+        request_id=key,
+    )
+
+
+@_route(Act.RESCHEDULE, "/jobs/{job_id}/reschedule", "jobs", "Reschedule a job", "Sets when a waiting job is due.")
+def reschedule(request: HttpRequest, job_id: str, payload: schemas.Reschedule, key: Key = None) -> Any:
+    """Another time."""
+    return acts.reschedule(
+        job_number(job_id), by=_person(request), due_at=payload.due_at, reason=payload.reason, request_id=key
+    )
+
+
+@_route(
+    Act.PAUSE,
+    "/queues/pause",
+    "queues",
+    "Pause a queue",
+    "No claim that starts afterwards takes its jobs; those that run go on.",
+)
+def pause(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> Any:
+    """A pause."""
+    return acts.pause(payload.queue, by=_person(request), reason=payload.reason, request_id=key)
+
+
+@_route(Act.RESUME, "/queues/resume", "queues", "Resume a queue", "Lets a queue be claimed again.")
+def resume(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> Any:
+    """The end of a pause."""
+    return acts.resume(payload.queue, by=_person(request), reason=payload.reason, request_id=key)
+
+
+def _person(request: HttpRequest) -> Person:
+    person: Person = request.auth  # type: ignore[attr-defined]
+    return person

@@ -1,0 +1,205 @@
+"""What the record says: status, jobs, queues, audit."""
+
+from dataclasses import fields
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+
+from shiftboss import acts
+from shiftboss.acts import LARGEST_ID
+from shiftboss.conf import ConfigError, check_queue
+from shiftboss.console import standing
+from shiftboss.console.api import schemas
+from shiftboss.console.filters import BadFilter
+from shiftboss.console.record import bounded
+from shiftboss.console.stored import Stored
+from shiftboss.queue.authority import System
+from shiftboss.queue.errors import NoSuchJob
+from shiftboss.queue.states import State
+from shiftboss.queue.store import audit, read
+from shiftboss.queue.store.read import JobRow
+from shiftboss.queue.store.statement import run
+
+SYSTEM = System()
+STORED_JSON = frozenset({"args", "result", "meta", "evidence", "data", "asked", "before", "after"})
+
+router = Router()
+
+
+def answers(shown: type[schemas.Shown], *more: int) -> dict[Any, Any]:
+    """What an address may answer: this, or a problem."""
+    return {200: shown, tuple(sorted({401, 403, 422, 503, *more})): schemas.Problem}
+
+
+@router.get(
+    "/status",
+    response=answers(schemas.Status),
+    summary="How the whole stands",
+    tags=["status"],
+    operation_id="status",
+)
+def status(request: HttpRequest) -> Any:
+    """What `shiftboss status --format json` says, under the same names."""
+    _may(request, acts.VIEW)
+    with bounded():
+        return standing.report(*standing.ask())
+
+
+@router.get(
+    "/queues", response=answers(schemas.Queues), summary="The queues", tags=["queues"], operation_id="list_queues"
+)
+def queues(request: HttpRequest) -> Any:
+    """Queues that have jobs or live workers, or are paused."""
+    _may(request, acts.VIEW)
+    with bounded():
+        counts, workers, pauses = standing.ask()
+    listed = standing.queues(counts, workers, pauses)
+    return {"queues": listed, "capped": any(count.capped for count in counts)}
+
+
+@router.get(
+    "/jobs",
+    response=answers(schemas.Jobs),
+    summary="Jobs, the newest first",
+    tags=["jobs"],
+    operation_id="list_jobs",
+)
+def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
+    """A page of jobs, without their arguments and results. It begins at an id, so that no job is missed."""
+    _may(request, acts.VIEW)
+    _known(request, wanted)
+    limit, below, above = wanted.limit, _id("before", wanted.before), _id("after", wanted.after)
+    if below is not None and above is not None:
+        raise BadFilter("a page lies before an id or after one, not both")
+    found: dict[int, JobRow] = {}
+    with bounded():
+        for one in _states(wanted.state):
+            rows = run(
+                read.jobs(
+                    authority=SYSTEM,
+                    state=one,
+                    queue=_queue(wanted.queue),
+                    before_id=below,
+                    after_id=above,
+                    limit=limit + 1,
+                )
+            )
+            # A job that moves on between two looks is shown once.
+            found.update((row.id, row) for row in rows)
+    nearest = sorted(found.values(), key=lambda row: row.id, reverse=above is None)
+    page = sorted(nearest[:limit], key=lambda row: -row.id)
+    more = len(nearest) > limit
+    has_older, has_newer = (more, below is not None) if above is None else (True, more)
+    return {
+        "jobs": [_shown(row) for row in page],
+        "older": page[-1].id if page and has_older else None,
+        "newer": page[0].id if page and has_newer else None,
+    }
+
+
+@router.get(
+    "/jobs/{job_id}",
+    response=answers(schemas.JobDetail, 404),
+    summary="One job",
+    tags=["jobs"],
+    operation_id="show_job",
+)
+def job(request: HttpRequest, job_id: str) -> Any:
+    """All that the record knows of a job, with attempts, events and the acts that its state allows."""
+    _may(request, acts.VIEW)
+    number = job_number(job_id)
+    with bounded():
+        found = run(read.job(authority=SYSTEM, job_id=number))
+        if found is None:
+            raise NoSuchJob(f"there is no job {number}")
+        attempts = run(read.attempts(authority=SYSTEM, job_id=number))
+        events = run(read.events(authority=SYSTEM, job_id=number))
+    return {
+        **_shown(found),
+        "acts": acts.legal(found.state),
+        "attempts": [_shown(row) for row in attempts],
+        "events": [_shown(row) for row in events],
+    }
+
+
+@router.get(
+    "/audit",
+    response=answers(schemas.Audit),
+    summary="Who did what, and why",
+    tags=["audit"],
+    operation_id="list_audit",
+)
+def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> Any:
+    """Acts of people, the newest first."""
+    _may(request, acts.VIEW_AUDIT)
+    _known(request, wanted)
+    with bounded():
+        rows = run(
+            audit.entries(
+                authority=SYSTEM,
+                job_id=_id("job_id", wanted.job_id),
+                queue=_queue(wanted.queue),
+                before_id=_id("before", wanted.before),
+                limit=wanted.limit + 1,
+            )
+        )
+    page = rows[: wanted.limit]
+    return {"entries": [_shown(row) for row in page], "older": page[-1].id if len(rows) > len(page) else None}
+
+
+def job_number(text: str) -> int:
+    """The id in an address. Raises NoSuchJob for one that no job can have."""
+    number = _number(text)
+    if number is None or number == 0:
+        raise NoSuchJob(f"there is no job {text[:40]!r}")
+    return number
+
+
+def _may(request: HttpRequest, permission: str) -> None:
+    acts.require(permission, by=request.auth)  # type: ignore[attr-defined]
+
+
+def _known(request: HttpRequest, wanted: Schema) -> None:
+    names = type(wanted).model_fields
+    if unknown := sorted(set(request.GET) - set(names)):
+        raise BadFilter(f"{unknown[0][:40]!r} is no filter; known are {', '.join(sorted(names))}")
+
+
+def _number(text: str) -> int | None:
+    # The length first: Python refuses to read thousands of digits, and a bigint has nineteen.
+    if len(text) > 19 or not (text.isascii() and text.isdigit()) or int(text) > LARGEST_ID:
+        return None
+    return int(text)
+
+
+def _id(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    number = _number(text)
+    if number is None:
+        raise BadFilter(f"{name} must be an id, not {text[:40]!r}")
+    return number
+
+
+def _states(text: str | None) -> list[State]:
+    try:
+        return list(State) if text is None else [State(word.strip()) for word in text.split(",")]
+    except ValueError:
+        raise BadFilter(f"the states are {', '.join(State)}") from None
+
+
+def _queue(name: str | None) -> str | None:
+    try:
+        return None if name is None else check_queue(name)
+    except ConfigError as problem:
+        raise BadFilter(str(problem)) from None
+
+
+def _shown(row: Any) -> dict[str, Any]:
+    """The fields of a row; JSON in it stays as it is stored."""
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    for name in STORED_JSON & values.keys():
+        if values[name] is not None:
+            values[name] = Stored(values[name])
+    return values

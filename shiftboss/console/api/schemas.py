@@ -1,0 +1,277 @@
+"""What comes in and goes out. Fields have the names of the record; ids are text, which no reader rounds."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+
+from shiftboss.acts import MAX_REASON_LENGTH
+from shiftboss.queue.store.read import PAGE
+
+MAX_LIMIT = 200
+
+Id = Annotated[str, Field(pattern=r"^[0-9]+$", examples=["4711"])]
+"""An id as it is given out."""
+
+Json = Annotated[Any, Field(description="JSON, as it is stored")]
+
+
+class Given(Schema):
+    """What comes in; a field that is not known is an error, not a wish that nobody hears."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Shown(Schema):
+    """What goes out."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+def _iso(value: Any) -> datetime:
+    # Numbers would be taken for seconds since 1970, and so would "2026".
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("a time is written as in 2026-01-31T12:00:00Z") from None
+
+
+class Reasoned(Given):
+    """An act, and why it is done; some acts are not done without."""
+
+    reason: StrictStr = Field("", description=f"kept in the audit; at most {MAX_REASON_LENGTH} characters")
+
+
+class Reprioritise(Reasoned):
+    """Another priority."""
+
+    priority: StrictInt = Field(description="from -100 to 100, higher first", examples=[10])
+
+
+class Reschedule(Reasoned):
+    """Another time."""
+
+    due_at: Annotated[AwareDatetime, BeforeValidator(_iso)] = Field(
+        description="ISO 8601 with an offset", examples=["2026-01-31T12:00:00Z"]
+    )
+
+
+class OnQueue(Reasoned):
+    """An act on a queue; its name may hold any printable character, so it is not a part of the address."""
+
+    queue: StrictStr
+
+
+class WhichJobs(Schema):
+    """What a list of jobs is narrowed to."""
+
+    state: str | None = Field(None, description="one state, or several with commas between them; else all")
+    queue: str | None = None
+    before: str | None = Field(None, description="only jobs with a smaller id: the next page")
+    after: str | None = Field(None, description="only jobs with a greater id: the page before")
+    limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
+
+
+class WhichEntries(Schema):
+    """What a list of the audit is narrowed to."""
+
+    job_id: str | None = Field(None, description="only acts on this job")
+    queue: str | None = Field(None, description="only acts on this queue")
+    before: str | None = Field(None, description="only entries with a smaller id: the next page")
+    limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
+
+
+class Acted(Shown):
+    """What an act did."""
+
+    act: str
+    job_id: Id | None = None
+    queue: str | None = None
+    before: str | None = Field(None, description="the job's state, or `running` or `paused` of a queue")
+    after: str | None = Field(None, description="a running job whose end was asked for is still `running`")
+    new_job_id: Id | None = Field(None, description="of a rerun")
+    repeated: bool = Field(False, description="the same Idempotency-Key had done it before; it was not done again")
+
+
+class Problem(Shown):
+    """What went wrong. `code` is stable; more facts may stand beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    code: str
+    message: str
+
+
+class Job(Shown):
+    """A job as lists show it: no arguments, no result."""
+
+    id: Id
+    queue: str
+    task: str
+    state: str
+    priority: int
+    due_at: datetime
+    enqueued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    quarantined_at: datetime | None
+    owner: str | None
+    failures: int
+    losses: int
+    failure_limit: int
+    loss_limit: int
+    fence: int
+    worker_id: Id | None
+    quarantine_reason: str | None
+    error_type: str | None
+    error_message: str | None
+    run_ms: int | None
+
+
+class Jobs(Shown):
+    """A page of jobs, the newest first."""
+
+    jobs: list[Job]
+    older: Id | None = Field(description="give it as `before` for the next page; null on the last")
+    newer: Id | None = Field(description="give it as `after` for the page before; null on the first")
+
+
+class Attempt(Shown):
+    """An attempt that did not succeed."""
+
+    job_id: Id
+    fence: int
+    worker_id: Id | None
+    outcome: str
+    started_at: datetime | None
+    ended_at: datetime
+    run_ms: int | None
+    error_code: str | None
+    error_type: str | None
+    error_message: str | None
+    error_fingerprint: str | None
+    traceback: str | None
+    evidence: Json
+
+
+class Event(Shown):
+    """A stored event of a job."""
+
+    job_id: Id
+    seq: int
+    at: datetime
+    kind: str
+    worker_id: Id | None
+    fence: int | None
+    data: Json
+
+
+class JobDetail(Job):
+    """A job with all that the record knows of it."""
+
+    deadline: datetime | None
+    tenant: str | None
+    key: str | None
+    tags: list[str]
+    meta: Json
+    args: Json
+    result: Json
+    suspect: bool
+    lease_seconds_left: float | None
+    cancel_cause: str | None
+    error_code: str | None
+    error_fingerprint: str | None
+    rerun_of: Id | None
+    code_version: str | None
+    cancel_requested_at: datetime | None
+    watchers: list[str]
+    follow_up: bool
+    key_holder: Id | None
+    acts: list[str] = Field(description="what the job's state allows; each wants its permission too")
+    attempts: list[Attempt] = Field(description="those that did not succeed, the oldest first; at most 1000")
+    events: list[Event] = Field(description="in order; at most 1000")
+
+
+class Paused(Shown):
+    """Since when, by whom and why a queue is paused."""
+
+    paused_at: datetime
+    paused_by: str
+    reason: str
+
+
+class Queue(Shown):
+    """A queue that has jobs or live workers, or is paused."""
+
+    queue: str
+    states: dict[str, int] = Field(description="jobs by state; a state without any is left out")
+    oldest_available_seconds: float | None
+    paused: Paused | None
+    live_workers: int
+
+
+class Queues(Shown):
+    """The queues by name."""
+
+    queues: list[Queue]
+    capped: bool = Field(description="a count of finished jobs stops at a limit: there are at least that many")
+
+
+class Worker(Shown):
+    """A worker that lives, or ended within the last hour."""
+
+    id: Id
+    pool: str
+    host: str
+    pid: int
+    state: str
+    alive: bool
+    slots: int
+    in_use: int
+    heartbeat_age_seconds: float
+    heartbeat_seconds: float
+    lease_seconds: float
+    lag_ms: int
+    worst_lag_ms: int
+    queues: list[str]
+
+
+class Status(Shown):
+    """How the whole stands."""
+
+    states: dict[str, int] = Field(description="jobs by state over all queues, every state")
+    capped: bool = Field(description="a count of finished jobs stops at a limit: there are at least that many")
+    queues: list[Queue]
+    workers: list[Worker]
+    oldest_available_seconds: float | None
+    warnings: list[str]
+
+
+class Entry(Shown):
+    """An act as the audit keeps it."""
+
+    id: Id
+    at: datetime
+    actor_kind: str
+    actor_id: str | None
+    actor_name: str
+    via: str
+    act: str
+    job_id: Id | None
+    queue: str | None
+    reason: str
+    jobs: int
+    operation: UUID = Field(description="the batches of one bulk act have the same")
+    request_id: str | None
+    asked: Json
+    before: Json
+    after: Json
+
+
+class Audit(Shown):
+    """A page of the audit, the newest first."""
+
+    entries: list[Entry]
+    older: Id | None = Field(description="give it as `before` for the next page; null on the last")

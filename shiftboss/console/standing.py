@@ -1,0 +1,99 @@
+"""How the whole stands, for programs: what `shiftboss status --format json` and the API's `status` say."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from shiftboss.console.stored import dumps
+from shiftboss.queue.authority import System
+from shiftboss.queue.states import WAITING, State
+from shiftboss.queue.store import queues as store
+from shiftboss.queue.store import read
+from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.queue.store.statement import run
+
+SYSTEM = System()
+OF_A_WORKER = [
+    "id",
+    "pool",
+    "host",
+    "pid",
+    "state",
+    "alive",
+    "slots",
+    "in_use",
+    "heartbeat_age_seconds",
+    "heartbeat_seconds",
+    "lease_seconds",
+    "lag_ms",
+    "worst_lag_ms",
+    "queues",
+]
+
+
+def ask() -> tuple[list[Count], list[WorkerRow], list[Pause]]:
+    """What `report` and `queues` are made of."""
+    return (
+        run(read.counts(authority=SYSTEM)),
+        run(read.workers(authority=SYSTEM)),
+        run(store.pauses(authority=SYSTEM)),
+    )
+
+
+def report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> dict[str, Any]:
+    """All states, queues and workers, and what is worth a warning."""
+    totals: Counter[str] = Counter()
+    for count in counts:
+        totals[str(count.state)] += count.jobs
+    listed = queues(counts, workers, pauses)
+    ages = [queue["oldest_available_seconds"] for queue in listed]
+    return {
+        "states": {str(state): totals[str(state)] for state in State},
+        "capped": any(count.capped for count in counts),
+        "queues": listed,
+        "workers": [_worker(worker) for worker in workers],
+        "oldest_available_seconds": max((age for age in ages if age is not None), default=None),
+        "warnings": [text for queue in listed for text in _warnings(queue)],
+    }
+
+
+def queues(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[dict[str, Any]]:
+    """Each queue that has jobs or live workers, or is paused, by name."""
+    served = Counter(queue for worker in workers if worker.alive for queue in worker.queues)
+    names = {count.queue for count in counts} | {pause.queue for pause in pauses} | set(served)
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "queue": name,
+            "states": {},
+            "oldest_available_seconds": None,
+            "paused": None,
+            "live_workers": served[name],
+        }
+        for name in sorted(names)
+    }
+    for count in counts:
+        found[count.queue]["states"][str(count.state)] = count.jobs
+        if count.state is State.AVAILABLE:
+            found[count.queue]["oldest_available_seconds"] = count.oldest_seconds
+    for pause in pauses:
+        found[pause.queue]["paused"] = {
+            "paused_at": pause.paused_at,
+            "paused_by": pause.paused_by,
+            "reason": pause.reason,
+        }
+    return list(found.values())
+
+
+def _worker(worker: WorkerRow) -> dict[str, Any]:
+    return {name: getattr(worker, name) for name in OF_A_WORKER} | {"id": str(worker.id)}
+
+
+def _warnings(queue: dict[str, Any]) -> Iterator[str]:
+    jobs = sum(queue["states"].get(state, 0) for state in WAITING)
+    if jobs and not queue["live_workers"]:
+        wait = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
+        yield f"no live worker serves the queue {queue['queue']}, where {wait}"
+    if paused := queue["paused"]:
+        since = dumps(paused["paused_at"]).strip('"')[:19]
+        yield f"the queue {queue['queue']} is paused since {since}Z by {paused['paused_by']}: {paused['reason']}"
