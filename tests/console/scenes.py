@@ -1,7 +1,8 @@
 """Jobs and workers as pages show them, made by the store's own verbs."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.contrib.auth.models import Permission, User
 
@@ -9,7 +10,8 @@ from shiftboss.acts import ROLES
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
 from shiftboss.queue.outcomes import Done, Failed
-from shiftboss.queue.store import enqueue, lease, workers
+from shiftboss.queue.states import State
+from shiftboss.queue.store import enqueue, lease, operate, read, workers
 from shiftboss.queue.store.statement import run
 
 SYSTEM = System()
@@ -47,6 +49,7 @@ def job(
     due_at: datetime | None = None,
     max_attempts: int = 5,
     authority: Authority = SYSTEM,
+    **more: Any,
 ) -> int:
     """Enqueue a job; its id."""
     new = enqueue.NewJob(
@@ -57,6 +60,7 @@ def job(
         due_at=due_at,
         failure_limit=max_attempts,
         loss_limit=3,
+        **more,
     )
     return run(enqueue.enqueue(new, authority=authority)).id
 
@@ -149,3 +153,36 @@ def quarantined_job(worker_id: int) -> int:
     job_id = job(max_attempts=1)
     failed(claimed(worker_id), worker_id)
     return job_id
+
+
+def job_in(state: State, *, queue: str = "default") -> int:
+    """A job in this state, made where no other job of the queue waits; its id."""
+    match state:
+        case State.SCHEDULED:
+            return job(queue=queue, due_at=datetime.now(UTC) + timedelta(hours=1))
+        case State.AVAILABLE:
+            return job(queue=queue)
+        case State.COMPLETED:
+            return completed_job(worker(), queue=queue)
+        case State.CANCELLED:
+            job_id = job(queue=queue)
+            run(operate.cancel([job_id], authority=SYSTEM))
+            return job_id
+        case State.DISCARDED:
+            job_id = job_in(State.QUARANTINED, queue=queue)
+            run(operate.discard([job_id], authority=SYSTEM))
+            return job_id
+    worker_id = worker()
+    job_id = job(queue=queue, max_attempts=1 if state is State.QUARANTINED else 5)
+    held = claimed(worker_id, queue=queue)
+    assert [one.id for one in held] == [job_id]
+    if state is not State.RUNNING:
+        failed(held, worker_id, backoff_seconds=3600)
+    return job_id
+
+
+def state_of(job_id: int) -> State:
+    """Where a job stands."""
+    found = run(read.job(authority=SYSTEM, job_id=job_id))
+    assert found
+    return found.state

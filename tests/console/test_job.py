@@ -2,12 +2,15 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
 from django.test import Client
 
-from shiftboss.queue.authority import Owner
-from shiftboss.queue.store import upkeep
+from shiftboss.queue.authority import Owner, Scope
+from shiftboss.queue.outcomes import Discarded, Released, Snoozed
+from shiftboss.queue.store import lease, operate, upkeep
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
 from tests.waiting import wait_for
@@ -24,7 +27,7 @@ def shown(browser: Client, job_id: int) -> str:
 def fact(page: str, name: str) -> str:
     found = re.search(rf"<dt>{name}</dt><dd[^>]*>(.*?)</dd>", page, re.DOTALL)
     assert found, f"no fact {name}"
-    return re.sub(r"<[^>]*>", "", found[1]).replace("\N{NO-BREAK SPACE}", " ").strip()
+    return unescape(re.sub(r"<[^>]*>", "", found[1])).replace("\N{NO-BREAK SPACE}", " ").strip()
 
 
 def documents(page: str) -> list[str]:
@@ -96,6 +99,75 @@ def test_a_rejected_late_write_is_shown_with_both_fences_and_the_worker(browser:
     assert "“complete” under fence 1 was refused; the job holds fence 2 and is running." in page
     assert f"#{slow}" in page
     assert "the worker stopped renewing its lease" in page
+
+
+@pytest.mark.requirement("N5", "N6", "P2")
+def test_a_job_shows_its_key_its_watchers_and_its_deadline(browser: Client) -> None:
+    job_id = scenes.job(
+        key="invoice:7",
+        watchers=("anna", "ben"),
+        deadline=datetime(2031, 2, 3, 4, 5, tzinfo=UTC),
+        authority=Owner("user:123"),
+    )
+    page = shown(browser, job_id)
+    assert fact(page, "Key") == "invoice:7 unique among the jobs of user:123"
+    assert fact(page, "Watchers") == "anna, ben"
+    assert fact(page, "Deadline").endswith("2031-02-03 04:05:00.000 UTC")
+    assert fact(shown(browser, scenes.job(key="k")), "Key") == "k unique among the system's jobs"
+    everywhere = scenes.job(key="a:b", key_scope=Scope.GLOBAL)
+    assert fact(shown(browser, everywhere), "Key") == "a:b unique among all jobs"
+
+
+@pytest.mark.requirement("P2")
+def test_a_follow_up_names_the_job_that_it_waits_for(browser: Client) -> None:
+    worker = scenes.worker()
+    holder = scenes.job(key="k")
+    scenes.claimed(worker)
+    follows = scenes.job(key="k", follow_up=True)
+    assert follows != holder
+    page = shown(browser, follows)
+    assert f'It follows <a href="/jobs/{holder}/">job {holder}</a>, which holds its key.' in page
+    assert fact(page, "Key held by") == f"job {holder}"
+    assert "/expeditions/" not in page
+    assert "Key held by" not in shown(browser, holder)
+
+
+def test_a_cancelled_job_says_why_and_when(browser: Client) -> None:
+    job_id = scenes.job(deadline=datetime.now(UTC) + timedelta(seconds=0.05))
+    wait_for(lambda: run(upkeep.expire(authority=scenes.SYSTEM)), seconds=3)
+    page = shown(browser, job_id)
+    assert "its deadline passed" in fact(page, "End requested")
+
+
+@pytest.mark.parametrize(("outcome", "says"), [("snoozed", "snoozed"), ("discarded", "discarded")])
+def test_an_attempt_that_was_put_off_or_given_up_says_so(browser: Client, outcome: str, says: str) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job()
+    [held] = scenes.claimed(worker)
+    if outcome == "snoozed":
+        run(lease.snooze([(held.lease, Snoozed(60, 12))], authority=scenes.SYSTEM, worker_id=worker))
+    else:
+        run(
+            lease.discard(
+                [(held.lease, Discarded("no such customer", 12))], authority=scenes.SYSTEM, worker_id=worker
+            )
+        )
+    page = shown(browser, job_id)
+    assert re.search(
+        rf'<li id="fence-1-{outcome}">.*?<span class="state {outcome}">{says}</span>', page, re.DOTALL
+    )
+    assert ("no such customer" in page) == (outcome == "discarded")
+
+
+def test_a_run_that_ended_because_somebody_asked_says_so(browser: Client) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job()
+    [held] = scenes.claimed(worker)
+    run(operate.cancel([job_id], authority=scenes.SYSTEM))
+    run(lease.release([(held.lease, Released("cancelled"))], authority=scenes.SYSTEM, worker_id=worker))
+    page = shown(browser, job_id)
+    assert '<span class="state cancelled">cancelled</span>' in page
+    assert "on request" in fact(page, "End requested")
 
 
 HOSTILE = [

@@ -34,7 +34,7 @@ def test_a_refresh_is_answered_with_the_live_part_alone(browser: Client) -> None
     assert "csrf" not in part
 
 
-@pytest.mark.parametrize("address", ["/", "/jobs/?state=available", "/jobs/{job}/"])
+@pytest.mark.parametrize("address", ["/", "/jobs/?state=available", "/jobs/{job}/", "/queues/", "/audit/"])
 def test_a_refresh_of_an_unchanged_page_has_no_content(browser: Client, address: str) -> None:
     # A day ago, so that no relative time moves on between the two requests.
     job_id = scenes.job(due_at=timezone.now() - timedelta(days=3))
@@ -58,7 +58,20 @@ def test_a_refresh_of_a_changed_page_has_the_new_part_and_its_version(browser: C
     assert version(answer) != old
 
 
-@pytest.mark.parametrize("address", ["/", "/jobs/", "/jobs/?state=no", "/jobs/{job}/", "/jobs/999999/"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/jobs/",
+        "/jobs/?state=no",
+        "/jobs/{job}/",
+        "/jobs/999999/",
+        "/queues/",
+        "/audit/",
+        "/jobs/{job}/cancellations/",
+        "/jobs/{job}/discards/",
+    ],
+)
 def test_no_page_with_job_data_is_stored_anywhere(browser: Client, address: str) -> None:
     address = address.format(job=scenes.job())
     assert browser.get(address).headers["Cache-Control"] == "no-store"

@@ -10,7 +10,19 @@ from tests.console import scenes
 
 pytestmark = pytest.mark.requirement("C3", "C7")
 
-PAGES = ["/", "/jobs/", "/jobs/?state=quarantined", "/jobs/{job}/", "/jobs/999999/", "/login/"]
+PAGES = [
+    "/",
+    "/jobs/",
+    "/jobs/?state=quarantined",
+    "/jobs/{job}/",
+    "/jobs/999999/",
+    "/jobs/{job}/discards/",
+    "/jobs/{job}/reruns/",
+    "/queues/",
+    "/queues/pauses/?queue=default",
+    "/audit/",
+    "/login/",
+]
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -41,13 +53,24 @@ def test_under_a_prefix_every_address_stays_under_it(client: Client, operator: U
     assert client.get("/ops/queue/").headers["Location"] == "/ops/queue/login/?next=/ops/queue/"
     client.force_login(operator)
     job_id = scenes.quarantined_job(scenes.worker())
-    for address in ("", "jobs/", "jobs/?state=quarantined", f"jobs/{job_id}/"):
+    for address in (
+        "",
+        "jobs/",
+        "jobs/?state=quarantined",
+        f"jobs/{job_id}/",
+        "queues/",
+        "audit/",
+        f"jobs/{job_id}/discards/",
+    ):
         response = client.get(f"/ops/queue/{address}")
         assert response.status_code == 200
         page = response.content.decode()
         links = re.findall(r'(?:href|action|hx-get)="(/[^"]*)"', page)
         assert links
         assert all(link.startswith(("/ops/queue/", "/static/")) for link in links)
+    response = client.post(f"/ops/queue/jobs/{job_id}/discards/", {"reason": "r"})
+    assert response.headers["Location"] == f"/ops/queue/jobs/{job_id}/"
+    assert f'Job <a href="/ops/queue/jobs/{job_id}/">' in client.get(f"/ops/queue/jobs/{job_id}/").content.decode()
 
 
 @override_settings(ROOT_URLCONF="tests.console.prefixed_urls")

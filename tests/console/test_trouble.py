@@ -10,7 +10,7 @@ pytestmark = pytest.mark.requirement("C3")
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("address", ["/", "/jobs/", "/jobs/1/"])
+@pytest.mark.parametrize("address", ["/", "/jobs/", "/jobs/1/", "/queues/", "/jobs/1/cancellations/"])
 def test_a_database_that_does_not_answer_in_time_is_said_so(
     browser: Client, dsn: str, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:

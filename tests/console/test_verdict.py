@@ -112,3 +112,29 @@ def test_what_is_wrong_comes_first_and_all_is_well_is_not_said() -> None:
         "No live worker for queue mail, where 1 job waits",
         "1 job is quarantined and waits for a person",
     ]
+
+
+def paused(queue: str, reason: str = "the provider is down.") -> Pause:
+    return Pause(queue, datetime(2026, 1, 1, 14, 2, tzinfo=UTC), "anna", reason)
+
+
+def test_a_paused_queue_where_jobs_wait_is_said_so_with_who_since_when_and_why() -> None:
+    counts = [count(State.AVAILABLE, 1200, oldest=60.0), count(State.SCHEDULED, 34)]
+    headline, note = findings(counts, [worker()], paused("default"))
+    assert headline.text == "All well"
+    assert note.text == (
+        "Queue default is paused by anna since 2026-01-01 14:02 UTC: the provider is down. 1,234 jobs wait"
+    )
+    assert not note.is_wrong
+
+
+def test_a_paused_queue_is_wrong_once_jobs_have_waited_long_and_it_is_said_once() -> None:
+    [only] = findings([count(State.AVAILABLE, 1, oldest=301.0)], [worker()], paused("default", "x" * 900))
+    assert only.is_wrong
+    assert "1 job waits" in only.text
+    assert len(only.text) < 250
+
+
+def test_a_paused_queue_where_nothing_waits_is_no_finding() -> None:
+    [only] = findings([count(State.COMPLETED, 9)], [worker()], paused("default"), paused("mail"))
+    assert only.text == "All well"
