@@ -1,7 +1,6 @@
 """Shiftboss as a peer of the side-by-side harness `qbench`: `python -m qbench bench.peer:Peer`.
 
-The worker is the shipped command with its defaults. There is no bulk enqueue yet, so the nearest way is many
-enqueues in one transaction.
+The worker is the shipped command with its defaults.
 """
 
 import os
@@ -58,11 +57,11 @@ class Peer(Adapter):
             getattr(tasks, task).enqueue(n)
 
     def enqueue_bulk(self, numbers: Iterable[int]) -> None:
-        """All jobs in one transaction."""
-        from django.db import transaction
+        """All jobs at once, by `enqueue_many`."""
+        from bench import tasks
+        from shiftboss import enqueue_many
 
-        with transaction.atomic():
-            self.enqueue_each(numbers)
+        enqueue_many(tasks.noop.with_arguments(n) for n in numbers)
 
     def worker(self, concurrency: int) -> tuple[list[str], dict[str, str]]:
         """The shipped command."""
