@@ -33,6 +33,7 @@ TESTS = "tests/store"
 PROCESSES = 2
 MUTANT_SECONDS = 180.0
 ORDERS = "SHIFTBOSS_MUTATE_SQL"
+"""Names a file: what a process is to do, as JSON."""
 
 WRITES = re.compile(r"\b(insert|update|delete|pg_notify)\b")
 DECIDERS = {
@@ -54,7 +55,7 @@ NOT_FOR_GUARDS = ("test_plans.py",)
 EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "j.id = any (array(select id from outcome))"): "leads to the primary key; j.id = o.id says the same",
 }
-"""Conditions that no test can miss, by statement (`*`: all) and text, and why: something beside them says the same."""
+"""Conditions that no test can miss, by statement (`*`: all) and text, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +193,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return bool(survivors or stale)
 
 
-def _pytest(orders: dict[str, Any], *arguments: str) -> "subprocess.Popen[bytes]":
+def _pytest(folder: Path, orders: dict[str, Any], *arguments: str) -> "subprocess.Popen[bytes]":
+    handle, file = tempfile.mkstemp(dir=folder)
+    os.close(handle)
+    Path(file).write_text(json.dumps(orders))
     command = [sys.executable, "-m", "pytest", "-p", "tests.mutate_sql", TESTS, *arguments]
-    environment = os.environ | {ORDERS: json.dumps(orders)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        command, env=os.environ | {ORDERS: file}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
 
 
 def _touched(folder: Path) -> dict[str, tuple[float, list[str]]]:
     """Of each test its seconds and the statements that it uses. Ends the program where a test fails."""
-    run = _pytest({"touched": str(folder)}, "-n", str(PROCESSES))
+    run = _pytest(folder, {"touched": str(folder)}, "-n", str(PROCESSES))
     output, _ = run.communicate()
     if run.returncode:
         sys.exit(f"the tests have to be green first:\n{output.decode()[-4000:]}")
@@ -218,6 +223,7 @@ def _try(
     results.touch()
     runs = [
         _pytest(
+            folder,
             {
                 "mutants": [[mutant.name, mutant.statement, mutant.sql] for mutant in chosen[share::PROCESSES]],
                 "touched_by": touched,
@@ -373,7 +379,8 @@ def _in_a_fork(work: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Do what the driver has ordered, if it has."""
-    orders = json.loads(os.environ.get(ORDERS, "{}"))
+    file = os.environ.get(ORDERS)
+    orders = json.loads(Path(file).read_text()) if file else {}
     if "touched" in orders:
         config.pluginmanager.register(Recorder(orders["touched"]))
     if "mutants" in orders:
