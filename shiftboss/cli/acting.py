@@ -108,7 +108,7 @@ def worded(do: Callable[[], Answer]) -> Answer:
 
 def _done(acted: Acted) -> dict[str, Any]:
     return {
-        "id": str(acted.job_id),
+        "job_id": str(acted.job_id),
         "done": True,
         "before": acted.before,
         "after": acted.after,
@@ -117,7 +117,7 @@ def _done(acted: Acted) -> dict[str, Any]:
 
 
 def _refused(act: Act, job_id: int, problem: ShiftbossError) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": str(job_id), "done": False}
+    facts: dict[str, Any] = {"job_id": str(job_id), "done": False}
     match problem:
         case MovedOn():
             message = f"it is {problem.state}, and a {problem.state} job cannot be changed by {act}"
@@ -136,7 +136,7 @@ def _refused(act: Act, job_id: int, problem: ShiftbossError) -> dict[str, Any]:
 
 
 def _line(act: Act, outcome: dict[str, Any]) -> str:
-    job = f"job {outcome['id']}:"
+    job = f"job {outcome['job_id']}:"
     if not outcome["done"]:
         return f"{job} not done: {cell(outcome['message'])}"
     before, after = outcome["before"], outcome["after"]

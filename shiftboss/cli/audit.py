@@ -5,8 +5,9 @@ import argparse
 from shiftboss import acts
 from shiftboss.cli.acting import person_of
 from shiftboss.cli.command import Commands, identity, take_format, take_page, take_person
-from shiftboss.cli.output import as_json, as_object, table
+from shiftboss.cli.output import as_json, table
 from shiftboss.cli.project import open_record
+from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.statement import run as answer

@@ -1,6 +1,7 @@
 """`shiftboss jobs`: look at jobs, and act on them."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,12 +23,14 @@ from shiftboss.cli.command import (
     take_person,
     take_reason,
 )
-from shiftboss.cli.output import as_json, as_object, block, cell, table
+from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
+from shiftboss.console import listing
+from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
-from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State, Verb
+from shiftboss.queue.states import State
 from shiftboss.queue.store import read
-from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail, JobRow
+from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail
 from shiftboss.queue.store.statement import run as answer
 
 SYSTEM = System()
@@ -138,7 +141,7 @@ def _declare_act(group: Commands, act: Act) -> None:
         )
     if act is Act.RESCHEDULE:
         parser.add_argument(
-            "--due", type=_moment, metavar="TIME", required=True, help="ISO 8601 with an offset from UTC, or Z"
+            "--due", type=_time, metavar="TIME", required=True, help="ISO 8601 with an offset from UTC, or Z"
         )
     if act is Act.CANCEL:
         parser.add_argument("--all", action="store_true", help="all jobs that wait and match, instead of ids")
@@ -160,9 +163,11 @@ def list_jobs(given: argparse.Namespace) -> int:
         raise WrongUsage("give --before or --after, not both")
     open_record(given)
     acts.require(acts.VIEW, by=person_of(given))
-    rows = _page(given)
+    page = listing.jobs(
+        given.state or State, queue=given.queue, before=given.before, after=given.after, limit=given.limit
+    )
     if given.format == "json":
-        print(as_json({"jobs": [as_object(row) for row in rows]}))
+        print(as_json(page.as_object()))
         return 0
     heads = ("ID", "STATE", "QUEUE", "TASK", "PRIORITY", "ENQUEUED (UTC)", "DUE (UTC)", "FAILURES", "ERROR")
     cells = [
@@ -177,9 +182,11 @@ def list_jobs(given: argparse.Namespace) -> int:
             f"{row.failures}/{row.failure_limit}",
             row.error_type,
         )
-        for row in rows
+        for row in page.rows
     ]
-    print(table(heads, cells, right=frozenset({"ID", "PRIORITY", "FAILURES"})) if rows else "no jobs")
+    print(table(heads, cells, right=frozenset({"ID", "PRIORITY", "FAILURES"})) if cells else "no jobs")
+    if page.older and sys.stderr.isatty():
+        print(f"older ones: --before {page.older}", file=sys.stderr)
     return 0
 
 
@@ -194,20 +201,10 @@ def show(given: argparse.Namespace) -> int:
     events = answer(read.events(authority=SYSTEM, job_id=given.id))
     if given.format == "json":
         lists = {"attempts": [as_object(row) for row in attempts], "events": [as_object(row) for row in events]}
-        print(as_json(as_object(job) | {"acts": legal_acts(job.state)} | lists))
+        print(as_json(as_object(job) | {"acts": acts.legal(job.state)} | lists))
     else:
         print(_as_text(job, attempts, events))
     return 0
-
-
-def legal_acts(state: State) -> list[str]:
-    """What a person can do to a job in this state, by name."""
-    allowed = {
-        verb for (before, verb), rule in TRANSITIONS.items() if before is state and Actor.OPERATOR in rule.by
-    }
-    if state in FINAL:
-        allowed.add(Verb.RERUN)
-    return [str(act) for act in CALLS if Verb(act) in allowed]
 
 
 def states(text: str) -> frozenset[State]:
@@ -246,32 +243,12 @@ def _named(act: Act, ids: Sequence[int]) -> str:
     return f"{shown}{more}\n{act.capitalize()} {number}?"
 
 
-def _page(given: argparse.Namespace) -> list[JobRow]:
-    """The page asked for, of several states as of one."""
-    rows = [
-        row
-        for state in given.state or State
-        for row in answer(
-            read.jobs(
-                authority=SYSTEM,
-                state=state,
-                queue=given.queue,
-                before_id=given.before,
-                after_id=given.after,
-                limit=given.limit,
-            )
-        )
-    ]
-    nearest = sorted(rows, key=lambda row: row.id, reverse=given.after is None)[: given.limit]
-    return sorted(nearest, key=lambda row: -row.id)
-
-
 def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> str:
     fields = {name: value for name, value in as_object(job).items() if value not in (None, [], "{}", "")}
     width = max(map(len, fields))
     parts = [
-        "\n".join(f"{name:<{width}}  {cell(_joined(value))}" for name, value in fields.items()),
-        f"{'acts':<{width}}  {', '.join(legal_acts(job.state))}",
+        "\n".join(f"{name:<{width}}  {cell(_said(value))}" for name, value in fields.items()),
+        f"{'acts':<{width}}  {', '.join(acts.legal(job.state))}",
     ]
     for attempt in attempts:
         error = f": {attempt.error_type or attempt.error_code}" if attempt.error_type or attempt.error_code else ""
@@ -289,15 +266,20 @@ def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Ev
     return "\n".join(parts)
 
 
-def _joined(value: Any) -> Any:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+def _said(value: Any) -> Any:
+    match value:
+        case list():
+            return ", ".join(map(str, value))
+        case datetime():
+            return moment(value)
+    return value
 
 
-def _moment(text: str) -> datetime:
+def _time(text: str) -> datetime:
     with suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        if moment.utcoffset() is not None:
-            return moment
+        time = datetime.fromisoformat(text)
+        if time.utcoffset() is not None:
+            return time
     raise argparse.ArgumentTypeError(
         f"{text!r} is not a moment: give it as in 2026-12-01T06:00:00+01:00, with its offset from UTC or Z"
     )

@@ -10,14 +10,11 @@ from shiftboss import acts
 from shiftboss.acts import Act, Acted
 from shiftboss.cli.acting import check_reason, permitted, person_of, worded
 from shiftboss.cli.command import Commands, take_format, take_person, take_reason
-from shiftboss.cli.output import as_json, as_object, cell, table
+from shiftboss.cli.output import as_json, cell, moment, table
 from shiftboss.cli.project import open_record
+from shiftboss.console import standing
 from shiftboss.queue.authority import System
-from shiftboss.queue.states import LIVE, WAITING, State
-from shiftboss.queue.store import queues, read
-from shiftboss.queue.store.queues import Pause
-from shiftboss.queue.store.read import Count, WorkerRow
-from shiftboss.queue.store.statement import run as answer
+from shiftboss.queue.states import LIVE, State
 
 SYSTEM = System()
 
@@ -73,9 +70,10 @@ def list_queues(given: argparse.Namespace) -> int:
     """Print the queues with what they hold."""
     open_record(given)
     acts.require(acts.VIEW, by=person_of(given))
-    listed = report(*ask())
+    counts, workers, pauses = standing.ask()
+    listed = standing.queues(counts, workers, pauses)
     if given.format == "json":
-        print(as_json({"queues": listed}))
+        print(as_json({"queues": listed, "capped": any(count.capped for count in counts)}))
         return 0
     live = [state for state in State if state in LIVE]
     heads = ("QUEUE", *(state.upper() for state in live), "WORKERS", "PAUSED")
@@ -103,47 +101,9 @@ def resume(given: argparse.Namespace) -> int:
     return _act_on_each(Act.RESUME, acts.resume, given)
 
 
-def ask() -> tuple[list[Count], list[WorkerRow], list[Pause]]:
-    """What `report` is made of."""
-    return (
-        answer(read.counts(authority=SYSTEM)),
-        answer(read.workers(authority=SYSTEM)),
-        answer(queues.pauses(authority=SYSTEM)),
-    )
-
-
-def report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[dict[str, Any]]:
-    """Each queue that has jobs or live workers, or is paused, by name, as an object for JSON."""
-    live = [worker for worker in workers if worker.alive]
-    names = {count.queue for count in counts} | {pause.queue for pause in pauses}
-    names |= {queue for worker in live for queue in worker.queues}
-    found: dict[str, dict[str, Any]] = {
-        name: {
-            "queue": name,
-            "states": {},
-            "oldest_available_seconds": None,
-            "paused": None,
-            "live_workers": sum(1 for worker in live if name in worker.queues),
-        }
-        for name in sorted(names)
-    }
-    for count in counts:
-        found[count.queue]["states"][str(count.state)] = count.jobs
-        if count.state is State.AVAILABLE:
-            found[count.queue]["oldest_available_seconds"] = count.oldest_seconds
-    for pause in pauses:
-        found[pause.queue]["paused"] = {name: value for name, value in as_object(pause).items() if name != "queue"}
-    return list(found.values())
-
-
-def waiting(queue: dict[str, Any]) -> int:
-    """How many jobs of a queue of `report` wait."""
-    return sum(queue["states"].get(state, 0) for state in WAITING)
-
-
 def paused_words(paused: dict[str, Any]) -> str:
     """Since when, by whom and why."""
-    return cell(f"since {paused['paused_at'][:19]}Z by {paused['paused_by']}: {paused['reason']}")
+    return cell(f"since {moment(paused['paused_at'])} by {paused['paused_by']}: {paused['reason']}")
 
 
 def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) -> int:
@@ -165,10 +125,8 @@ def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) 
 
 def _warn_of_unknown(names: Sequence[str | None]) -> None:
     """A name that nothing uses is likely mistyped; it is paused all the same, for the jobs to come."""
-    known = {queue["queue"] for queue in report(*ask()[:2], [])}
+    known = {queue["queue"] for queue in standing.queues(*standing.ask()[:2], [])}
     for name in names:
         if name not in known:
-            print(
-                f"shiftboss: queue {cell(name)} has no job and no live worker: is it the right name?",
-                file=sys.stderr,
-            )
+            doubt = f"shiftboss: queue {cell(name)} has no job and no live worker: is it the right name?"
+            print(doubt, file=sys.stderr)

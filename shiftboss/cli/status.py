@@ -1,17 +1,12 @@
 """`shiftboss status`: what the queues hold and how the workers are."""
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from shiftboss.cli import queues
 from shiftboss.cli.command import Commands, take_format
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
-from shiftboss.queue.states import State
-from shiftboss.queue.store.queues import Pause
-from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.console import standing
 
 STOPPED_SHOWN_SECONDS = 600
 """How long a worker that has stopped stays in the words of `status`; its JSON tells of all."""
@@ -42,41 +37,9 @@ def declare(commands: Commands) -> None:
 def status(given: argparse.Namespace) -> int:
     """Print what the queues hold and how the workers are."""
     open_record(given)
-    report = _report(*queues.ask())
+    report = standing.report(*standing.ask())
     print(as_json(report) if given.format == "json" else _as_text(report))
     return 0
-
-
-def _report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> dict[str, Any]:
-    """The object that EXAMPLES describes."""
-    totals: Counter[str] = Counter()
-    for count in counts:
-        totals[str(count.state)] += count.jobs
-    listed = queues.report(counts, workers, pauses)
-    ages = [queue["oldest_available_seconds"] for queue in listed]
-    return {
-        "states": {str(state): totals[str(state)] for state in State},
-        "capped": any(count.capped for count in counts),
-        "queues": listed,
-        "workers": [_worker(worker) for worker in workers],
-        "oldest_available_seconds": max((age for age in ages if age is not None), default=None),
-        "warnings": [text for queue in listed for text in _warnings(queue)],
-    }
-
-
-def _warnings(queue: dict[str, Any]) -> Iterator[str]:
-    jobs = queues.waiting(queue)
-    if jobs and not queue["live_workers"]:
-        wait = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
-        yield f"no live worker serves the queue {queue['queue']}, where {wait}"
-    if queue["paused"]:
-        yield f"the queue {queue['queue']} is paused {queues.paused_words(queue['paused'])}"
-
-
-def _worker(worker: WorkerRow) -> dict[str, Any]:
-    names = "id pool host pid state alive slots in_use heartbeat_age_seconds heartbeat_seconds lease_seconds "
-    values = {name: getattr(worker, name) for name in (names + "lag_ms worst_lag_ms queues").split()}
-    return values | {"id": str(worker.id)}
 
 
 def _as_text(report: dict[str, Any]) -> str:

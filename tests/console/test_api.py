@@ -330,7 +330,7 @@ def lost(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     ("where", "call"),
     [
-        ("shiftboss.console.api.reads.run", lambda caller: caller.get("jobs")),
+        ("shiftboss.console.listing.run", lambda caller: caller.get("jobs")),
         ("shiftboss.acts.run", lambda caller: caller.post("jobs/1/expedite", {})),
         ("shiftboss.console.tokens._tokens", lambda caller: caller.get("jobs")),
     ],
@@ -351,6 +351,6 @@ def test_an_error_that_nobody_foresaw_is_the_projects_to_log(
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("shiftboss.console.api.reads.run", broken)
+    monkeypatch.setattr("shiftboss.console.listing.run", broken)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         caller.get("jobs")

@@ -131,7 +131,7 @@ def test_the_outcome_of_each_job_is_there_for_programs(sh: Shell, worker: int) -
     assert ran.code == 1
     [again, refused, missing] = ran.json["jobs"]
     assert (ran.json["act"], ran.json["done"], ran.json["refused"]) == ("rerun", 1, 2)
-    assert (again["id"], again["done"], again["after"]) == (str(done.job_id), True, "available")
+    assert (again["job_id"], again["done"], again["after"]) == (str(done.job_id), True, "available")
     assert making.state(int(again["new_job_id"])) == "available"
     assert (refused["code"], refused["state"], refused["done"]) == ("moved_on", "scheduled", False)
     assert missing["code"] == "no_such_job"

@@ -1,6 +1,5 @@
 """What the record says: status, jobs, queues, audit."""
 
-from dataclasses import fields
 from typing import Any
 
 from django.http import HttpRequest
@@ -9,20 +8,18 @@ from ninja import Query, Router, Schema
 from shiftboss import acts
 from shiftboss.acts import LARGEST_ID
 from shiftboss.conf import ConfigError, check_queue
-from shiftboss.console import standing
+from shiftboss.console import listing, standing
 from shiftboss.console.api import schemas
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
-from shiftboss.console.stored import Stored
+from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, read
-from shiftboss.queue.store.read import JobRow
 from shiftboss.queue.store.statement import run
 
 SYSTEM = System()
-STORED_JSON = frozenset({"args", "result", "meta", "evidence", "data", "asked", "before", "after"})
 
 router = Router()
 
@@ -72,30 +69,10 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
     limit, below, above = wanted.limit, _id("before", wanted.before), _id("after", wanted.after)
     if below is not None and above is not None:
         raise BadFilter("a page lies before an id or after one, not both")
-    found: dict[int, JobRow] = {}
     with bounded():
-        for one in _states(wanted.state):
-            rows = run(
-                read.jobs(
-                    authority=SYSTEM,
-                    state=one,
-                    queue=_queue(wanted.queue),
-                    before_id=below,
-                    after_id=above,
-                    limit=limit + 1,
-                )
-            )
-            # A job that moves on between two looks is shown once.
-            found.update((row.id, row) for row in rows)
-    nearest = sorted(found.values(), key=lambda row: row.id, reverse=above is None)
-    page = sorted(nearest[:limit], key=lambda row: -row.id)
-    more = len(nearest) > limit
-    has_older, has_newer = (more, below is not None) if above is None else (True, more)
-    return {
-        "jobs": [_shown(row) for row in page],
-        "older": page[-1].id if page and has_older else None,
-        "newer": page[0].id if page and has_newer else None,
-    }
+        return listing.jobs(
+            _states(wanted.state), queue=_queue(wanted.queue), before=below, after=above, limit=limit
+        ).as_object()
 
 
 @router.get(
@@ -116,10 +93,10 @@ def job(request: HttpRequest, job_id: str) -> Any:
         attempts = run(read.attempts(authority=SYSTEM, job_id=number))
         events = run(read.events(authority=SYSTEM, job_id=number))
     return {
-        **_shown(found),
+        **as_object(found),
         "acts": acts.legal(found.state),
-        "attempts": [_shown(row) for row in attempts],
-        "events": [_shown(row) for row in events],
+        "attempts": [as_object(row) for row in attempts],
+        "events": [as_object(row) for row in events],
     }
 
 
@@ -145,7 +122,7 @@ def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> 
             )
         )
     page = rows[: wanted.limit]
-    return {"entries": [_shown(row) for row in page], "older": page[-1].id if len(rows) > len(page) else None}
+    return {"entries": [as_object(row) for row in page], "older": page[-1].id if len(rows) > len(page) else None}
 
 
 def job_number(text: str) -> int:
@@ -194,12 +171,3 @@ def _queue(name: str | None) -> str | None:
         return None if name is None else check_queue(name)
     except ConfigError as problem:
         raise BadFilter(str(problem)) from None
-
-
-def _shown(row: Any) -> dict[str, Any]:
-    """The fields of a row; JSON in it stays as it is stored."""
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
-    for name in STORED_JSON & values.keys():
-        if values[name] is not None:
-            values[name] = Stored(values[name])
-    return values

@@ -1,0 +1,53 @@
+"""Pages of jobs of several states, for programs: each begins at an id, so that no job is missed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shiftboss.console.stored import as_object
+from shiftboss.queue.authority import System
+from shiftboss.queue.states import State
+from shiftboss.queue.store import read
+from shiftboss.queue.store.read import JobRow
+from shiftboss.queue.store.statement import run
+
+SYSTEM = System()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Jobs, the newest first; the next page lies before the id `older`, the one before it after the id `newer`."""
+
+    rows: list[JobRow]
+    older: int | None
+    newer: int | None
+
+    def as_object(self) -> dict[str, Any]:
+        """The page for `stored.dumps`."""
+        return {
+            "jobs": [as_object(row) for row in self.rows],
+            "older": None if self.older is None else str(self.older),
+            "newer": None if self.newer is None else str(self.newer),
+        }
+
+
+def jobs(states: Iterable[State], *, queue: str | None, before: int | None, after: int | None, limit: int) -> Page:
+    """The page of jobs in these states that lies before an id or after one, or the newest."""
+    found: dict[int, JobRow] = {}
+    for state in states:
+        rows = run(
+            read.jobs(
+                authority=SYSTEM, state=state, queue=queue, before_id=before, after_id=after, limit=limit + 1
+            )
+        )
+        # A job that moves on between two looks is shown once.
+        found.update((row.id, row) for row in rows)
+    nearest = sorted(found.values(), key=lambda row: row.id, reverse=after is None)
+    page = sorted(nearest[:limit], key=lambda row: -row.id)
+    more = len(nearest) > limit
+    has_older, has_newer = (more, before is not None) if after is None else (True, more)
+    return Page(
+        rows=page,
+        older=page[-1].id if page and has_older else None,
+        newer=page[0].id if page and has_newer else None,
+    )
