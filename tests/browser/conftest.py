@@ -1,6 +1,7 @@
 """A real browser, and an operator who has logged in with it."""
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 
@@ -48,15 +49,19 @@ def operator(transactional_db: None) -> User:
 
 @pytest.fixture
 def opened(chromium: Browser, live_server: LiveServer, operator: User) -> Iterator[Opener]:
-    """Opens an address with the operator logged in; whatever the browser complains of fails the test."""
+    """Opens an address with the operator logged in; whatever the browser complains of fails the test.
+
+    `refused`: an answer with this status is expected, and no complaint.
+    """
     complaints: list[str] = []
     contexts = []
 
-    def note(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            complaints.append(message.text)
+    def open_page(path: str, *, logged_in: bool = True, refused: int | None = None, **options: object) -> Page:
+        def note(message: ConsoleMessage) -> None:
+            expected = refused is not None and re.search(rf"[Ss]tatus (of|Error Code) {refused}", message.text)
+            if message.type in {"error", "warning"} and not expected:
+                complaints.append(message.text)
 
-    def open_page(path: str, *, logged_in: bool = True, **options: object) -> Page:
         context = chromium.new_context(base_url=live_server.url, **options)  # type: ignore[arg-type]
         contexts.append(context)
         context.set_default_timeout(10_000)

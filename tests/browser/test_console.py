@@ -3,9 +3,12 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from shiftboss import acts
+from shiftboss.acts import Person, Via
 from tests.browser.conftest import Opener
 from tests.console import scenes
 
@@ -20,6 +23,8 @@ def scene() -> int:
     worker = scenes.worker("default", "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
     scenes.heartbeat(worker, in_use=3)
     scenes.completed_job(worker)
+    operator = Person.of_user(User.objects.get(username="operator"), via=Via.CONSOLE)
+    acts.pause("a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40, by=operator, reason="z" * 900)
     scenes.job(LONG, args='{"args": ["' + "y" * 4000 + '"], "kwargs": {}}')
     scenes.job(queue="a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
     return scenes.quarantined_job(worker)
@@ -27,7 +32,7 @@ def scene() -> int:
 
 def addresses(job_id: int) -> list[str]:
     lists = [f"/jobs/?state={state}" for state in ("available", "quarantined", "completed", "discarded")]
-    return ["/", *lists, f"/jobs/{job_id}/", f"/jobs/{job_id - 1}/", f"/jobs/{job_id - 2}/"]
+    return ["/", *lists, "/queues/", "/audit/", f"/jobs/{job_id}/", f"/jobs/{job_id - 1}/", f"/jobs/{job_id - 2}/"]
 
 
 def test_somebody_logs_in_finds_a_failed_job_and_logs_out(opened: Opener) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 
 from shiftboss import acts
 from shiftboss.acts import PERMISSIONS, Act
-from shiftboss.console.offers import ACTS
+from shiftboss.console.offers import ACTS, JobAct
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate, read
 from shiftboss.queue.store.statement import run
@@ -79,7 +79,7 @@ def test_each_state_offers_the_acts_that_are_legal_and_no_other(browser: Client,
 
 @EACH
 def test_an_act_that_is_sent_without_a_button_is_done_where_it_is_legal_else_refused(
-    browser: Client, act: acts.Any
+    browser: Client, act: JobAct
 ) -> None:
     for state in State:
         job_id = scenes.job_in(state, queue=state)
@@ -204,7 +204,7 @@ def test_a_page_from_before_the_job_moved_on_says_where_it_stands_and_what_can_b
 
 @pytest.mark.requirement("B15")
 @EACH
-def test_without_its_permission_an_act_is_neither_offered_nor_asked_nor_done(db: None, act: acts.Any) -> None:
+def test_without_its_permission_an_act_is_neither_offered_nor_asked_nor_done(db: None, act: JobAct) -> None:
     everything = acts.ROLES["operator"] - {PERMISSIONS[act.act]}
     client = Client()
     client.force_login(scenes.person("lee", *everything))
@@ -301,7 +301,7 @@ def test_a_form_of_another_site_does_nothing_and_brings_no_text_along(guarded: C
 
 
 @EACH
-def test_no_act_is_done_without_a_token(guarded: Client, act: acts.Any) -> None:
+def test_no_act_is_done_without_a_token(guarded: Client, act: JobAct) -> None:
     state = next(state for state in State if act.resource in LEGAL[state])
     job_id = scenes.job_in(state)
     assert post(guarded, job_id, act.resource).status_code == 403
