@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from shiftboss import conf
-from shiftboss.acts import LARGEST_ID, Act, Deed, Person, perform
+from shiftboss.acts import LARGEST_ID, PERMISSIONS, ROLES, Act, Deed, Person, perform, require
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.models import Token
 
@@ -51,13 +51,18 @@ def create(
 ) -> tuple[int, str]:
     """Make a token by which somebody acts as this user: its id, and the token itself, which nobody can read again.
 
-    `expires_days` None: it never expires. Raises TokenRefused, NotAllowed, ReasonNeeded.
+    `expires_days` None: it never expires. Nobody makes one that may do what they may not do themselves. Raises
+    TokenRefused, Lacking, ReasonNeeded.
     """
+    require(PERMISSIONS[Act.CREATE_TOKEN], by=by)
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise TokenRefused(f"a token's name has 1 to {MAX_NAME_LENGTH} printable characters")
     if expires_days is not None and not 1 <= expires_days <= LONGEST_DAYS:
         raise TokenRefused(f"a token expires after 1 to {LONGEST_DAYS} days")
     user = _named(username)
+    for permission in sorted(ROLES["admin"]):
+        if user.has_perm(permission):
+            require(permission, by=by)
     shown = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
     made: list[int] = []
 

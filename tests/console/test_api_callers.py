@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from shiftboss.acts import Person
+from shiftboss.acts import VIEW, Person
 from shiftboss.console import tokens
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NotAllowed
@@ -257,14 +257,29 @@ def test_a_token_whose_user_may_do_nothing_any_more_is_listed_so() -> None:
 
 @pytest.mark.requirement("C4")
 def test_a_person_makes_and_revokes_tokens_with_the_permission_only() -> None:
-    user("ci")
+    user("ci", "viewer")
     with pytest.raises(NotAllowed, match="add_token"):
-        tokens.create("x", username="ci", by=person(may=["shiftboss.cancel_job"]))
+        tokens.create("x", username="ci", by=person(may=["shiftboss.cancel_job", VIEW]))
     assert Token.objects.count() == 0
-    number, _ = tokens.create("x", username="ci", by=person(may=["shiftboss.add_token"]))
+    number, _ = tokens.create("x", username="ci", by=person(may=["shiftboss.add_token", VIEW]))
     with pytest.raises(NotAllowed, match="change_token"):
         tokens.revoke(number, by=person(may=["shiftboss.add_token"]))
     tokens.revoke(number, by=person(may=["shiftboss.change_token"]))
+
+
+def test_who_may_not_make_tokens_does_not_learn_who_exists() -> None:
+    with pytest.raises(NotAllowed):
+        tokens.create("x", username="nobody", by=person(may=[]))
+
+
+def test_nobody_makes_a_token_that_may_do_more_than_they() -> None:
+    user("root", None, is_superuser=True)
+    user("ci", "operator")
+    by = person(may=["shiftboss.add_token", VIEW])
+    for name in ("root", "ci"):
+        with pytest.raises(NotAllowed):
+            tokens.create("x", username=name, by=by)
+    assert Token.objects.count() == 0
 
 
 def test_a_token_that_cannot_be_audited_is_not_made() -> None:

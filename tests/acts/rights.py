@@ -1,0 +1,49 @@
+"""Who may do what: written by hand, and held against every door in `test_rights`.
+
+A new act has no line here, and fails the test until somebody has decided who may do it.
+"""
+
+from shiftboss.acts import Act
+
+TABLE = """
+                stranger  customer  staff  viewer  operator  admin  superuser  inactive  revoked  token
+see the jobs    .         .         .      yes     yes       yes    yes        .         .        yes
+see the audit   .         .         .      .       yes       yes    yes        .         .        yes
+cancel          .         .         .      .       yes       yes    yes        .         .        yes
+expedite        .         .         .      .       yes       yes    yes        .         .        yes
+rerun           .         .         .      .       yes       yes    yes        .         .        yes
+reinstate       .         .         .      .       yes       yes    yes        .         .        yes
+discard         .         .         .      .       yes       yes    yes        .         .        yes
+quarantine      .         .         .      .       yes       yes    yes        .         .        yes
+reprioritise    .         .         .      .       yes       yes    yes        .         .        yes
+reschedule      .         .         .      .       yes       yes    yes        .         .        yes
+pause           .         .         .      .       yes       yes    yes        .         .        yes
+resume          .         .         .      .       yes       yes    yes        .         .        yes
+purge           .         .         .      .       .         yes    yes        .         .        .
+create_token    .         .         .      .       .         yes    yes        .         .        .
+revoke_token    .         .         .      .       .         yes    yes        .         .        .
+"""
+"""Strangers are not logged in. Customers are operators who are not staff; staff have no role; the inactive one is
+an operator; the tokens are an operator's, one of them revoked."""
+
+SEE_JOBS = "see the jobs"
+SEE_AUDIT = "see the audit"
+LOOKS = (SEE_JOBS, SEE_AUDIT)
+
+ABSENT: dict[str, set[str]] = {
+    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "cli": {Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "code": set(LOOKS),
+}
+"""What cannot be done through a door at all. Tokens are made and revoked by a command of the shell's own."""
+
+_HEAD, *_LINES = [line for line in TABLE.splitlines() if line.strip()]
+PEOPLE = _HEAD.split()
+_START = _HEAD.index(PEOPLE[0])
+RIGHTS: dict[str, dict[str, bool]] = {
+    line[:_START].strip(): {
+        person: mark == "yes" for person, mark in zip(PEOPLE, line[_START:].split(), strict=True)
+    }
+    for line in _LINES
+}

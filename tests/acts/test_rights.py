@@ -1,0 +1,267 @@
+"""Every act through every door by every kind of person: it is done where it is permitted, and nowhere else.
+
+Whether it was done is asked of the record, not of the answer.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date, datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+
+from shiftboss import acts, cli
+from shiftboss.acts import Act, Person, Via
+from shiftboss.console import offers, roles, tokens
+from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.models import Token
+from tests.acts.people import a_request, person
+from tests.acts.rights import ABSENT, LOOKS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS
+from tests.store import making
+
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4", "B15")]
+
+MAKE: dict[str, Callable[[int], Any]] = {
+    Act.CANCEL: making.scheduled,
+    Act.EXPEDITE: making.retryable,
+    Act.RERUN: making.completed,
+    Act.REINSTATE: making.quarantined,
+    Act.DISCARD: making.quarantined,
+    Act.QUARANTINE: making.available,
+    Act.REPRIORITISE: making.scheduled,
+    Act.RESCHEDULE: making.scheduled,
+}
+"""A job for each act on jobs."""
+
+DUE = "2090-01-31T12:00:00+00:00"
+EXTRA: dict[str, dict[str, Any]] = {Act.REPRIORITISE: {"priority": 7}, Act.RESCHEDULE: {"due_at": DUE}}
+TOKENS = {"token", "revoked"}
+
+
+class Scene:
+    """One kind of person, and something that each act can be done to."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        roles.make_groups()
+        self.user: User | None = None if who == "stranger" else self._user(who)
+        self.token: str | None = None
+        if who in TOKENS:
+            number, self.token = tokens.create("deploy", username="pat", by=Person.of_shell())
+            if who == "revoked":
+                tokens.revoke(number, by=Person.of_shell())
+        self.worker = making.a_worker()
+
+    @staticmethod
+    def _user(who: str) -> User:
+        user = User.objects.create_user("pat", password="x", is_staff=who != "customer")
+        if who in {"customer", "inactive", *TOKENS}:
+            who, was = "operator", who
+            User.objects.filter(pk=user.pk).update(is_active=was != "inactive")
+        if who == "superuser":
+            User.objects.filter(pk=user.pk).update(is_superuser=True)
+        elif who != "staff":
+            user.groups.add(Group.objects.get(name=roles.group_name(who)))
+        return User.objects.get(pk=user.pk)
+
+    def client(self) -> Client:
+        """A browser, or a program with a token."""
+        client = Client(headers={"Authorization": f"Bearer {self.token}"} if self.token else None)
+        if self.user and not self.token:
+            client.force_login(self.user)
+        return client
+
+    def thing(self, act: str) -> Any:
+        """What the act is to be done to: a job's id, a queue's name, a token's number."""
+        if act in LOOKS:
+            return making.available(self.worker).job_id
+        if act in MAKE:
+            return MAKE[act](self.worker).job_id
+        if act == Act.RESUME:
+            acts.pause("mail", by=person(), reason="to be resumed")
+        if act == Act.REVOKE_TOKEN:
+            ci, _ = User.objects.get_or_create(username="ci", is_staff=True)
+            return tokens.create("other", username=ci.username, by=Person.of_shell())[0]
+        return "mail"
+
+
+def seen(thing: Any) -> list[Any]:
+    """All of the record that an act may change."""
+    return [
+        making.whole(thing) if isinstance(thing, int) else None,
+        making.rows("select id, rerun_of from shiftboss_job where rerun_of is not null"),
+        making.rows("select name, paused_at from shiftboss_queue"),
+        making.rows("select before from shiftboss_purge"),
+        list(Token.objects.order_by("pk").values("pk", "revoked_at")),
+    ]
+
+
+def entries() -> int:
+    """How many acts the audit keeps."""
+    return int(making.scalar("select count(*) from shiftboss_audit"))
+
+
+# The doors: each gives what it answers to a look, and does an act or does not.
+
+
+def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
+    """Pages and forms."""
+    client = scene.client()
+    if act in LOOKS:
+        return client.get(reverse("shiftboss:jobs" if act == SEE_JOBS else "shiftboss:audit")).status_code == 200
+    typed = {"reason": "because", "request_id": a_request(), **EXTRA.get(act, {})}
+    if act in (Act.PAUSE, Act.RESUME):
+        name = "pauses" if act == Act.PAUSE else "resumptions"
+        client.post(reverse(f"shiftboss:{name}"), typed | {"queue": thing})
+        return None
+    [one] = [one for one in offers.ACTS if one.act == act]
+    client.post(reverse(f"shiftboss:{one.resource}", kwargs={"job_id": thing}), typed)
+    return None
+
+
+def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
+    """The HTTP API."""
+    client = scene.client()
+    if act in LOOKS:
+        answers = {client.get("/api/v1/audit").status_code} if act == SEE_AUDIT else set()
+        if act == SEE_JOBS:
+            paths = ("status", "queues", "jobs", f"jobs/{thing}", "openapi.json")
+            answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
+        assert len(answers) == 1, "all of these are for the same people"
+        return answers == {200}
+    body = {"reason": "because", **EXTRA.get(act, {})}
+    if act in (Act.PAUSE, Act.RESUME):
+        client.post(f"/api/v1/queues/{act}", body | {"queue": thing}, content_type="application/json")
+    else:
+        client.post(f"/api/v1/jobs/{thing}/{act}", body, content_type="application/json")
+    return None
+
+
+def by_cli(scene: Scene, act: str, thing: Any) -> bool | None:
+    """The command line, as a user of the project's."""
+    return _run(act, thing, ["--as", scene.user.get_username() if scene.user else "nobody"])
+
+
+def by_shell(act: str, thing: Any) -> bool | None:
+    """The command line, as whoever runs it."""
+    return _run(act, thing, [])
+
+
+def _run(act: str, thing: Any, by: list[str]) -> bool | None:
+    if act == SEE_JOBS:
+        words = (["jobs", "list"], ["jobs", "show", str(thing)], ["queues", "list"])
+        codes = {cli.main([*some, *by]) for some in words}
+        assert len(codes) == 1, "all of these are for the same people"
+        return codes == {0}
+    if act == SEE_AUDIT:
+        return cli.main(["audit", "list", *by]) == 0
+    reason = ["--reason", "because"]
+    if act == Act.PURGE:
+        cli.main(["purge", "--before", "2020-01-01", "--yes", *reason, *by])
+        return None
+    if act in (Act.PAUSE, Act.RESUME):
+        cli.main(["queues", act, thing, *reason, *by])
+        return None
+    more = {Act.REPRIORITISE: ["--priority", "7"], Act.RESCHEDULE: ["--due", DUE]}.get(Act(act), [])
+    yes = ["--yes"] if act in (Act.CANCEL, Act.DISCARD) else []
+    cli.main(["jobs", act, str(thing), *more, *yes, *reason, *by])
+    return None
+
+
+def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
+    """`shiftboss.acts`, on which all doors lead."""
+    if scene.user is None or scene.who == "revoked":
+        return None
+    by = Person.of_user(scene.user, via=Via.CODE)
+    if scene.token:
+        shown = tokens.person_of(scene.token)
+        assert shown is not None
+        by = shown
+    do: dict[str, Callable[[], Any]] = {
+        Act.PURGE: lambda: acts.purge(date(2020, 1, 1), by=by, reason="because"),
+        Act.PAUSE: lambda: acts.pause(thing, by=by, reason="because"),
+        Act.RESUME: lambda: acts.resume(thing, by=by, reason="because"),
+        Act.CREATE_TOKEN: lambda: tokens.create("new", username=scene.user.username, by=by),  # type: ignore[union-attr]
+        Act.REVOKE_TOKEN: lambda: tokens.revoke(thing, by=by),
+        Act.REPRIORITISE: lambda: acts.reprioritise(thing, by=by, priority=7),
+        Act.RESCHEDULE: lambda: acts.reschedule(thing, by=by, due_at=datetime.fromisoformat(DUE)),
+    }
+    with suppress(NotAllowed):
+        do.get(act, lambda: getattr(acts, act)(thing, by=by, reason="because"))()
+    return None
+
+
+DOORS: dict[str, Callable[[Scene, str, Any], bool | None]] = {
+    "console": by_console,
+    "api": by_api,
+    "cli": by_cli,
+    "code": by_code,
+}
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What is done inside is undone at its end, so that each act finds the same."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def was_done(act: str, thing: Any, do: Callable[[], bool | None]) -> bool:
+    """Whether a door did it, or showed it."""
+    before, kept = seen(thing), entries()
+    sight = do()
+    if act in LOOKS:
+        return bool(sight)
+    changed = seen(thing) != before
+    assert entries() - kept == changed, "what was done is in the audit, and nothing else is"
+    return changed
+
+
+def test_every_act_has_a_line_in_the_table() -> None:
+    assert set(RIGHTS) == set(Act) | set(LOOKS)
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_opens_to_those_to_whom_the_table_says_yes(
+    door: str, who: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if door == "cli" and who in TOKENS:
+        pytest.skip("the command line knows users and no tokens")
+    scene = Scene(who)
+    expected = {
+        # The console knows sessions and no tokens.
+        act: RIGHTS[act][who] and not (door == "console" and who in TOKENS)
+        for act in RIGHTS
+        if act not in ABSENT[door]
+    }
+    done = {}
+    for act in expected:
+        with undone():
+            thing = scene.thing(act)
+            done[act] = was_done(act, thing, lambda act=act, thing=thing: DOORS[door](scene, act, thing))  # type: ignore[misc]
+    assert done == expected
+
+
+def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene("stranger")
+    for act in set(RIGHTS) - ABSENT["cli"]:
+        with undone():
+            thing = scene.thing(act)
+            assert was_done(act, thing, lambda act=act, thing=thing: by_shell(act, thing))  # type: ignore[misc]
+
+
+def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
+    """A door that gets a new act gets a way to try it here."""
+    of_console = {one.act for one in offers.ACTS} | {Act.PAUSE, Act.RESUME}
+    assert of_console == set(Act) - ABSENT["console"]
+
+    from shiftboss.console.api.mount import schema
+
+    posts = {path.rpartition("/")[2] for path, ways in schema("/").get("paths", {}).items() if "post" in ways}
+    assert posts == set(Act) - ABSENT["api"]
