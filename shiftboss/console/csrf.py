@@ -5,11 +5,15 @@ Views of forms are therefore exempt from the project's check, and `trouble` make
 """
 
 from enum import Enum, auto
+from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware import csrf
+from django.views.decorators.csrf import csrf_exempt
+
+from shiftboss.console.signature import View
 
 
 class Trouble(Enum):
@@ -19,6 +23,23 @@ class Trouble(Enum):
     """Its token is missing or an older one: somebody has logged in again since it was opened."""
     FOREIGN = auto()
     """It was not sent from an address of this site."""
+
+
+class StaleForm(Exception):
+    """A form was sent that is not to be believed; nothing was done."""
+
+
+def checked(view: View) -> View:
+    """A view of a form that is not asked again in its place. Raises StaleForm."""
+
+    @csrf_exempt
+    @wraps(view)
+    def checking(request: HttpRequest, **arguments: object) -> HttpResponseBase:
+        if trouble(request):
+            raise StaleForm("a form is older than its login, or another site's")
+        return view(request, **arguments)
+
+    return checking
 
 
 class _Check(csrf.CsrfViewMiddleware):

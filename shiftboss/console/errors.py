@@ -11,6 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss.acts import Lacking
+from shiftboss.console.csrf import StaleForm
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.people import NotStaff
 from shiftboss.console.signature import View
@@ -29,6 +30,12 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         400,
         _("This address cannot be read"),
         _("A filter in it has a value that does not exist. Start again from the list of jobs."),
+    ),
+    (
+        StaleForm,
+        403,
+        _("Nothing was done"),
+        _("This form is older than your login, or was not sent from this site. Open its page again, and repeat."),
     ),
     (
         NotStaff,

@@ -4,6 +4,7 @@ from django.urls import path
 
 from shiftboss.acts import VIEW, VIEW_AUDIT
 from shiftboss.console import offers
+from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
@@ -27,6 +28,6 @@ urlpatterns = [
     path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
     path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),
     path("audit/", page(audit.index, permission=VIEW_AUDIT), name="audit"),
-    path("login/", answered(session.login), name="login"),
-    path("logout/", answered(session.logout), name="logout"),
+    path("login/", answered(checked(session.login)), name="login"),
+    path("logout/", answered(checked(session.logout)), name="logout"),
 ]

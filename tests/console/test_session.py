@@ -69,3 +69,33 @@ def test_a_wrong_password_says_so_and_keeps_the_name(client: Client, operator: U
     assert "do not belong together" in page
     assert 'value="kim"' in page
     assert "wrong" not in page.replace('class="wrong"', "")
+
+
+@pytest.mark.requirement("C3")
+@pytest.mark.parametrize("address", ["/logout/", "/login/"])
+def test_a_form_of_the_session_from_before_another_login_says_so(operator: User, address: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)
+    response = client.post(address, {"username": "kim", "password": "correct horse"})
+    assert response.status_code == 403
+    assert "This form is older than your login" in response.content.decode()
+    assert client.get("/jobs/").status_code == 200
+
+
+@pytest.mark.requirement("C3")
+def test_a_member_of_staff_without_the_permission_is_told_which_and_how_to_get_it(
+    client: Client, db: None
+) -> None:
+    client.force_login(User.objects.create_user("lee", password="x", is_staff=True))
+    response = client.get("/jobs/")
+    assert response.status_code == 403
+    page = response.content.decode()
+    assert "shiftboss.view_job" in page
+    assert "shiftboss_roles" in page
+
+
+@pytest.mark.requirement("C3")
+def test_a_permission_without_staff_is_not_enough(client: Client, operator: User) -> None:
+    client.force_login(operator)
+    User.objects.filter(pk=operator.pk).update(is_staff=False)
+    assert client.get("/jobs/").status_code == 403
