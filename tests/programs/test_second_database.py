@@ -21,10 +21,12 @@ USE = """
 import json
 import django
 django.setup()
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connections, transaction
 from django.test import Client
-from shiftboss.models import Job
+from shiftboss.acts import Person
+from shiftboss.console import tokens
+from shiftboss.models import Audit, Job
 from tests.programs.jobs import add
 
 class Undo(Exception):
@@ -42,8 +44,13 @@ browser = Client()
 after_rollback = undone("record")
 with transaction.atomic(using="record"):
     job = add.enqueue(20, two=22)
-browser.force_login(User.objects.create_user("kim", is_staff=True))
+kim = User.objects.create_user("kim", is_staff=True)
+kim.groups.add(Group.objects.get(name="Shiftboss operator"))
+browser.force_login(kim)
 page = browser.get(f"/jobs/{job.id}/", headers={"host": "localhost"})
+_, token = tokens.create("deploy", username="kim", by=Person.of_shell())
+program = Client(headers={"host": "localhost", "Authorization": f"Bearer {token}"})
+act = program.post(f"/api/v1/jobs/{job.id}/reprioritise", {"priority": 3}, content_type="application/json")
 print(json.dumps({
     "after_rollback": after_rollback,
     "status": add.get_result(job.id).status,
@@ -51,6 +58,8 @@ print(json.dumps({
     "alias": Job.objects.get(id=job.id)._state.db,
     "page": page.status_code,
     "named": f"Job {job.id}, available" in page.content.decode(),
+    "act": act.status_code,
+    "audit": [entry.act for entry in Audit.objects.order_by("id")],
     "after_rollback_of_another_database": undone("default"),
 }))
 """
@@ -103,6 +112,7 @@ def test_a_record_in_a_second_database_is_migrated_enqueued_worked_and_read_ther
     assert "no issues" in run("-m", "django", "check", "--fail-level", "WARNING")
     for alias in ("default", "record"):
         run("-m", "django", "migrate", "--database", alias)
+    assert "Shiftboss operator: made" in run("-m", "django", "shiftboss_roles")
     tables = "select count(*) from pg_class where relname like 'shiftboss%'"
     assert databases("default").execute(tables).fetchone() == (0,)
 
@@ -113,6 +123,9 @@ def test_a_record_in_a_second_database_is_migrated_enqueued_worked_and_read_ther
         "alias": "record",
         "page": 200,
         "named": True,
+        # People and their groups are in the other one.
+        "act": 200,
+        "audit": ["create_token", "reprioritise"],
         # A job commits with the record's database, not with another one.
         "after_rollback_of_another_database": 2,
     }
