@@ -1,4 +1,4 @@
-"""What people do to jobs, many at a time: who may, what is kept, what is passed over, and what the answer names."""
+"""What people do to jobs, many at a time: who may, what is kept, what is passed over, what the answer names."""
 
 import time
 from collections.abc import Callable

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from psycopg import errors as pg
+
 from shiftboss import conf
 from shiftboss.queue.authority import Authority, Owner, Scope, owner_of, scoped_key
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld
@@ -213,10 +215,18 @@ def _meet(
 def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[Enqueued]]:
     """Put many jobs into their queues, all or none; answers come in the order of the jobs.
 
-    Jobs without keys are copied in; those with keys take one statement, but for those whose key is held.
+    Jobs without keys are copied in; those with keys take one statement, but for those whose key is held. Raises
+    KeyHeld and Busy.
     """
-    answers: list[Enqueued] = yield Atomic(_enqueue_many(list(jobs), authority))
-    return answers
+    jobs = list(jobs)
+    for _ in range(ROUNDS):
+        try:
+            answers: list[Enqueued] = yield Atomic(_enqueue_many(jobs, authority))
+        except pg.DeadlockDetected:
+            pass  # with somebody who took keys in another order
+        else:
+            return answers
+    raise Busy(f"other transactions took the same keys in another order {ROUNDS} times; try again")
 
 
 def _enqueue_many(jobs: Sequence[NewJob], authority: Authority) -> Verb[list[Enqueued]]:
