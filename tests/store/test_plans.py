@@ -26,7 +26,9 @@ from generate_series(1, 4000) n
 
 @pytest.fixture
 def loaded(connect: Any) -> Iterator[Session]:
-    """A keeper's connection to a table that was just filled."""
+    """A keeper's connection to a table that was just filled, and of which the planner knows nothing."""
+    execute("truncate shiftboss_job")
+    execute("delete from pg_statistic where starelid = 'shiftboss_job'::regclass")
     execute(LOAD)
     yield connect()
     execute("delete from shiftboss_job")
