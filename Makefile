@@ -13,7 +13,7 @@ up:
 test:
 	@.ci/environment dev
 	@.ci/browser
-	.venv/bin/python -m pytest -n 2 --dist loadgroup
+	.venv/bin/python -m pytest -n 2
 
 check:
 	@.ci/environment dev

@@ -1,6 +1,7 @@
 """What tests of every part share."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import pytest_django
@@ -53,14 +54,23 @@ def _transactions_of_others() -> list[object]:
         return cursor.fetchall()
 
 
-SHARED = {"chromium", "running"}
-"""Fixtures that take seconds to make and serve many tests."""
+TOGETHER = ("tests/browser/", "tests/programs/test_up.py", "tests/django_suite/")
+"""Tests that share something that takes seconds to make."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n`: a test goes to whoever is free, those of `TOGETHER` file by file and first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("::")[0] if nodeid.startswith(TOGETHER) else nodeid
+
+    return Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share what is costly in one process, and refuse one whose requirement does not exist."""
-    for item in items:
-        if shared := SHARED.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} with {' '.join(sorted(shared))}"))
+    """Refuse a test that names a requirement which does not exist."""
     if unknown := set(requirements.named_by(items)) - set(requirements.LISTED):
         raise pytest.UsageError(f"tests name unknown requirements: {sorted(unknown)}")

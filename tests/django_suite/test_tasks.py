@@ -18,7 +18,6 @@ pytestmark = [
         django.VERSION < (6, 1),
         reason=f"these are Django 6.1's own tests, and Django {source.VERSION} has other ones",
     ),
-    pytest.mark.xdist_group("django's own tests"),
 ]
 
 MODULES = {"TaskTestCase": "test_tasks", "DummyBackendTestCase": "test_dummy_backend"}
