@@ -81,8 +81,13 @@ def _somebody_is_there() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def act_on_each(act: Act, ids: Sequence[int], do: Callable[[int], Acted], *, given: argparse.Namespace) -> int:
-    """Do an act to one job after the other and print what came of each; 0 where all are done, else 1."""
+def act_on_each(
+    act: Act, ids: Sequence[int], do: Callable[[int], Acted], *, given: argparse.Namespace, wish: str = ""
+) -> int:
+    """Do an act to one job after the other and print what came of each; 0 where all are done, else 1.
+
+    `wish`: what was asked for, in words.
+    """
     outcomes: list[dict[str, Any]] = []
     for job_id in ids:
         try:
@@ -91,7 +96,7 @@ def act_on_each(act: Act, ids: Sequence[int], do: Callable[[int], Acted], *, giv
             outcome = _refused(act, job_id, problem)
         outcomes.append(outcome)
         if given.format == "text":
-            print(_line(act, outcome), flush=True)
+            print(_line(act, outcome, wish), flush=True)
     refused = sum(1 for outcome in outcomes if not outcome["done"])
     if given.format == "json":
         print(as_json({"act": str(act), "done": len(outcomes) - refused, "refused": refused, "jobs": outcomes}))
@@ -135,7 +140,7 @@ def _refused(act: Act, job_id: int, problem: ShiftbossError) -> dict[str, Any]:
     return facts | {"code": "no_such_job", "message": "there is no such job"}
 
 
-def _line(act: Act, outcome: dict[str, Any]) -> str:
+def _line(act: Act, outcome: dict[str, Any], wish: str) -> str:
     job = f"job {outcome['job_id']}:"
     if not outcome["done"]:
         return f"{job} not done: {cell(outcome['message'])}"
@@ -144,6 +149,7 @@ def _line(act: Act, outcome: dict[str, Any]) -> str:
         return f"{job} running, its end is asked for"
     if act is Act.RERUN:
         return f"{job} {DONE[act]} as job {outcome['new_job_id']}, {after}"
+    done = f"{job} {DONE[act]}{wish and f' to {wish}'}"
     if before == after:
-        return f"{job} {DONE[act]}, {after} as before"
-    return f"{job} {DONE[act]}" + (f", {after}" if after != DONE[act] else "") + f" (was {before})"
+        return f"{done}, {after} as before"
+    return done + (f", {after}" if after != DONE[act] else "") + f" (was {before})"

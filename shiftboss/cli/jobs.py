@@ -224,13 +224,19 @@ def _act(act: Act, given: argparse.Namespace) -> int:
     person = permitted(act, given)
     ids = list(dict.fromkeys(given.ids))
     confirm(act, given, lambda: _named(act, ids))
-    more: dict[str, Any] = {}
-    if act is Act.REPRIORITISE:
-        more["priority"] = given.priority
-    if act is Act.RESCHEDULE:
-        more["due_at"] = given.due
+    more, wish = _wish(act, given)
     do: Any = CALLS[act]
-    return act_on_each(act, ids, lambda id: do(id, by=person, reason=given.reason, **more), given=given)
+    return act_on_each(act, ids, lambda id: do(id, by=person, reason=given.reason, **more), given=given, wish=wish)
+
+
+def _wish(act: Act, given: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """What an act wants to know beside the reason, for the act and for people."""
+    match act:
+        case Act.REPRIORITISE:
+            return {"priority": given.priority}, str(given.priority)
+        case Act.RESCHEDULE:
+            return {"due_at": given.due}, moment(given.due)
+    return {}, ""
 
 
 def _named(act: Act, ids: Sequence[int]) -> str:

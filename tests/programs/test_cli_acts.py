@@ -261,7 +261,8 @@ def test_who_may_not_is_not_asked_first(sh: Shell, worker: int) -> None:
 
 def test_a_moment_means_the_same_everywhere(sh: Shell, worker: int) -> None:
     waits = making.scheduled(worker).job_id
-    assert sh("jobs", "reschedule", waits, "--due", "2090-01-01T12:00:00+02:00").code == 0
+    ran = sh("jobs", "reschedule", waits, "--due", "2090-01-01T12:00:00+02:00")
+    assert (ran.code, ran.lines) == (0, [f"job {waits}: rescheduled to 2090-01-01T10:00:00Z, scheduled as before"])
     assert making.live(waits)["due_at"] == datetime(2090, 1, 1, 10, tzinfo=UTC)  # type: ignore[index]
 
 
