@@ -54,6 +54,16 @@ NOT_FOR_GUARDS = ("test_plans.py",)
 
 EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "j.id = any (array(select id from outcome))"): "leads to the primary key; j.id = o.id says the same",
+    ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
+    ("enqueue_follow_up", "h.state <> 'quarantined'"): "leads to the key's index; it is running",
+    ("enqueue_follow_up", "not h.follow_up"): "leads to the key's index; a CHECK lets no follow-up run",
+    ("enqueue_keyed", "f.follow_up"): "leads to its index; any other holder is a conflict of the same insert",
+    ("enqueue_many", "f.key = n.key"): "what is left out is enqueued one by one, by enqueue_keyed",
+    ("enqueue_many", "f.state <> 'quarantined'"): "what is left out is enqueued one by one, by enqueue_keyed",
+    ("enqueue_many", "f.follow_up"): "what is left out is enqueued one by one, by enqueue_keyed",
+    ("expire", "deadline is not null"): "leads to the deadlines' index; nothing is later than no deadline",
+    ("follow_ups", "j.key is not null"): "leads to the follow-ups' index; a CHECK gives each one a key",
+    ("follow_ups", "j.state <> 'quarantined'"): "leads to the follow-ups' index; stage_follow_up names the state",
 }
 """Conditions that no test can miss, by statement (`*`: all) and text, and why."""
 
@@ -303,20 +313,24 @@ class Mutator:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All mutants of this process, in the place of all tests."""
         self._prepare(session)
-        items = [item for item in session.items if item.path.name not in NOT_FOR_GUARDS]
+        items = _spread([item for item in session.items if item.path.name not in NOT_FOR_GUARDS])
         for name, of, sql in self._mutants:
             began = time.monotonic()
             tests = sorted(
-                (item for item in items if of in self._touched[item.nodeid][1]),
-                key=lambda item: (-self._killers.get(item.nodeid, 0), self._touched[item.nodeid][0]),
+                ((place, item) for place, item in items if of in self._touched[item.nodeid][1]),
+                key=lambda found: (-self._killers.get(found[1].nodeid, 0), found[0], self._seconds(found[1])),
             )
-            killed, by = _in_a_fork(lambda tests=tests, of=of, sql=sql: _first_failure(session, tests, of, sql))
+            order = [item for _, item in tests]
+            killed, by = _in_a_fork(lambda order=order, of=of, sql=sql: _first_failure(session, order, of, sql))
             if killed:
                 self._killers[by] = self._killers.get(by, 0) + 1
             with open(self._results, "a") as results:
                 seconds = time.monotonic() - began
                 results.write(json.dumps({"name": name, "killed": killed, "by": by, "seconds": seconds}) + "\n")
         return True
+
+    def _seconds(self, item: pytest.Item) -> float:
+        return self._touched[item.nodeid][0]
 
     def _prepare(self, session: pytest.Session) -> None:
         """One test, so that the database is there; then no connection, for a fork must not share any."""
@@ -326,6 +340,17 @@ class Mutator:
         following = next(item for item in session.items if item.path != first.path)
         first.config.hook.pytest_runtest_protocol(item=first, nextitem=following)
         connections.close_all()
+
+
+def _spread(items: Sequence[pytest.Item]) -> list[tuple[int, pytest.Item]]:
+    """Each test with its number among those of its function: one of each is tried first."""
+    seen: dict[str, int] = {}
+    placed = []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        placed.append((seen.setdefault(function, 0), item))
+        seen[function] += 1
+    return placed
 
 
 def _first_failure(session: pytest.Session, tests: Sequence[pytest.Item], of: str, sql: str) -> tuple[bool, str]:

@@ -1,6 +1,6 @@
 """Claims: who gets which job, in which order."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from django.db import transaction
 
 from shiftboss.queue.contract import Mark
 from shiftboss.queue.states import State
+from shiftboss.queue.store import queues
 from shiftboss.queue.store.enqueue import enqueue
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
@@ -95,15 +96,6 @@ def test_no_more_than_the_limit_is_claimed(perform: Perform, worker: int) -> Non
     assert scalar("select count(*) from shiftboss_job where state = 'available'") == 2
 
 
-@pytest.mark.requirement("L2", "L5")
-@pytest.mark.parametrize("kind", [kind for kind in NOT_HELD if kind not in {"available", "missing"}])
-def test_a_job_in_any_other_state_is_not_claimed(kind: str, perform: Perform, worker: int, other: int) -> None:
-    job = NOT_HELD[kind](worker)
-    before = whole(job.job_id)
-    assert perform(claim(other, n=10)) == []
-    assert whole(job.job_id) == before
-
-
 @pytest.mark.requirement("B13")
 def test_with_a_mark_only_what_is_past_it_is_claimed(perform: Perform, worker: int) -> None:
     enqueued(priority=1)
@@ -186,3 +178,71 @@ def test_claimed_jobs_are_running_for_everybody(worker: int) -> None:
     [held] = running(worker)
     assert State((live(held.job_id) or {})["state"]) is State.RUNNING
     assert run(claim(a_worker(), n=5)) == []
+
+
+BOTTOM = Mark(0, datetime(2000, 1, 1, tzinfo=UTC), 0)
+FROM = pytest.mark.parametrize("after", [None, BOTTOM], ids=["from the bottom", "past a mark"])
+
+
+@FROM
+@pytest.mark.requirement("C1", "L2", "L5")
+@pytest.mark.parametrize("kind", [kind for kind in NOT_HELD if kind not in {"available", "missing"}])
+def test_a_job_in_any_other_state_is_not_claimed(
+    kind: str, after: Mark | None, perform: Perform, worker: int, other: int
+) -> None:
+    held = NOT_HELD[kind](worker)
+    before = whole(held.job_id)
+    assert perform(claim(other, n=5, after=after)) == []
+    assert whole(held.job_id) == before
+
+
+@FROM
+@pytest.mark.requirement("P5", "P6", "L1")
+def test_only_jobs_that_may_run_now_are_claimed(after: Mark | None, perform: Perform, worker: int) -> None:
+    [elsewhere] = enqueued(queue="mail")
+    [unknown] = enqueued(task="nobody.knows")
+    [late] = enqueued(deadline_in=-1)
+    in_time = enqueued(deadline_in=3600)
+    plain = enqueued()
+    run(queues.pause("mail", authority=SYSTEM, by="kim", reason="deploy"))
+    # One that was paused and is no more.
+    run(queues.pause("default", authority=SYSTEM, by="kim", reason="deploy"))
+    assert perform(claim(worker, n=9, after=after)) == []
+    run(queues.resume("default", authority=SYSTEM))
+    assert [job.id for job in perform(claim(worker, n=9, after=after))] == [*in_time, *plain]
+    assert {(live(job_id) or {})["state"] for job_id in (elsewhere, unknown, late)} == {"available"}
+
+
+@pytest.mark.requirement("B13", "C1")
+def test_a_claim_past_a_mark_takes_that_priority_only(perform: Perform, worker: int) -> None:
+    enqueued(priority=1)
+    mine = enqueued(2)
+    enqueued(priority=-1)
+    assert [job.id for job in perform(claim(worker, n=9, after=BOTTOM))] == mine
+
+
+@FROM
+@pytest.mark.requirement("C1", "L5")
+@pytest.mark.parametrize("lock", ["for update", "for no key update", "for share"])
+def test_a_claim_never_waits_for_a_job_that_somebody_has_in_hand(
+    lock: str, after: Mark | None, connect: Any, worker: int
+) -> None:
+    keeper = connect()
+    keeper.execute("set lock_timeout = '300ms'")
+    taken, free = enqueued(2)
+    with transaction.atomic():
+        execute(f"select from shiftboss_job where id = %s {lock}", taken)
+        assert [job.id for job in keeper.run(claim(worker, n=5, after=after))] == [free]
+    assert [job.id for job in keeper.run(claim(worker, n=5, after=after))] == [taken]
+
+
+@FROM
+@pytest.mark.requirement("L2", "C1")
+def test_what_another_claims_just_now_is_passed_over(after: Mark | None, connect: Any, worker: int) -> None:
+    first, second = connect(), connect()
+    second.execute("set lock_timeout = '300ms'")
+    jobs = enqueued(4)
+    first.execute("begin")
+    assert [job.id for job in first.run(claim(worker, n=2, after=after))] == jobs[:2]
+    assert [job.id for job in second.run(claim(worker, n=5, after=after))] == jobs[2:]
+    first.execute("commit")

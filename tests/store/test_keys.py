@@ -14,7 +14,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import operate, upkeep
 from shiftboss.queue.store.enqueue import Enqueued, NewJob, OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.operate import Limits, Unchanged, Why
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import Call, Verb, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     SYSTEM,
@@ -325,6 +325,89 @@ def test_a_follow_up_that_was_put_off_in_the_meantime_is_not_staged(perform: Per
     assert perform(stage_it.verb) == 0
     assert state(follow_up) == "scheduled"
     verb.close()
+
+
+# What was read of a holder is never trusted by what is written
+
+
+def before(statement: str, verb: Verb[Any], perform: Perform) -> Call[Any]:
+    """Run a verb until it is about to send this statement."""
+    wish = next(verb)
+    while True:
+        assert isinstance(wish, Call)
+        if wish.statement.name == statement:
+            return wish
+        wish = verb.send(perform(_one(wish)))
+
+
+def to_its_end(wish: Any, verb: Verb[Any], perform: Perform) -> Any:
+    """Run the rest of a verb; its answer."""
+    while True:
+        try:
+            wish = verb.send(perform(_one(wish)))
+        except StopIteration as end:
+            return end.value
+
+
+def _one(wish: Call[Any]) -> Verb[Any]:
+    return (yield wish)
+
+
+def test_a_follow_up_whose_holder_has_just_ended_is_a_job_of_its_own(perform: Perform, worker: int) -> None:
+    [held] = running(worker, key="k1")
+    running(worker, key="k2")
+    verb = enqueue(keyed(follow_up=True), authority=SYSTEM)
+    wish = before("enqueue_follow_up", verb, perform)
+    run(report("complete", held, worker))
+    answer = to_its_end(wish, verb, perform)
+    assert (answer.state, (live(answer.id) or {})["follow_up"]) == (State.AVAILABLE, False)
+
+
+def test_a_follow_up_whose_holder_has_just_failed_is_that_one(perform: Perform, worker: int) -> None:
+    [held] = running(worker, key="k1")
+    verb = enqueue(keyed(follow_up=True), authority=SYSTEM)
+    wish = before("enqueue_follow_up", verb, perform)
+    run(report("fail", held, worker))
+    answer = to_its_end(wish, verb, perform)
+    assert (answer.id, answer.state, answer.existing) == (held.job_id, State.RETRYABLE, True)
+
+
+def test_a_holder_that_was_just_claimed_is_not_replaced(perform: Perform, worker: int) -> None:
+    [job_id] = enqueued(key="k1")
+    verb = enqueue(keyed(on_conflict="replace"), authority=SYSTEM)
+    wish = before("replace", verb, perform)
+    claimed(worker)
+    with pytest.raises(KeyHeld, match="running"):
+        to_its_end(wish, verb, perform)
+    assert holders() == [(job_id, "running")]
+
+
+def test_a_replaced_holder_does_not_take_its_follow_up_with_it(perform: Perform, worker: int) -> None:
+    [held] = running(worker, key="k1")
+    [follow_up] = enqueued(key="k1", follow_up=True)
+    run(report("fail", held, worker))
+    answer = perform(enqueue(keyed(on_conflict="replace"), authority=SYSTEM))
+    assert state(held.job_id) == "cancelled"
+    assert state(follow_up) == "scheduled"
+    assert holders() == [(answer.id, "available")]
+
+
+def test_of_a_key_that_is_in_quarantine_too_the_live_holder_is_named(perform: Perform, worker: int) -> None:
+    for _ in range(2):
+        [held] = running(worker, key="k1")
+        enqueued(key="k1", follow_up=True)
+        run(operate.quarantine([enqueued(key="k1", follow_up=True)[0]], authority=SYSTEM, by="kim"))
+        run(report("quarantine", held, worker))
+    [holder] = running(worker, key="k1")
+    [follow_up] = enqueued(key="k1", follow_up=True)
+    assert perform(enqueue(keyed(), authority=SYSTEM)).id == holder.job_id
+    assert perform(enqueue(keyed(follow_up=True), authority=SYSTEM)).id == follow_up
+    for _ in range(2):
+        # Younger rows of the same key, in whatever order they are found.
+        [other] = running(worker, key="k2", priority=1)
+        run(report("quarantine", other, worker))
+    enqueued(key="k2", due_in=60)
+    assert perform(enqueue(keyed(key="k2"), authority=SYSTEM)).state is State.SCHEDULED
 
 
 # A key that is held when its job comes back

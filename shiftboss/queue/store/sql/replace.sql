@@ -1,8 +1,8 @@
 -- enqueue with on_conflict `replace`: the waiting holder of the key is superseded by the new job.
--- Guard: the holder still waits and still holds the key. Indexes: primary key, shiftboss_job_key.
+-- Guard: the holder still waits (a job keeps its key). Indexes: primary key, shiftboss_job_key.
 with ended as (
     delete from shiftboss_job j
-    where j.id = %(holder)s and j.key = %(key)s and j.state in ('scheduled', 'available', 'retryable')
+    where j.id = %(holder)s and j.state in ('scheduled', 'available', 'retryable')
     returning j.*, 'cancelled' as final_state, null::bigint as final_worker, 'superseded' as new_cause,
         null::text as result, null::integer as run_ms, null::text as new_code, null::text as new_type,
         null::text as new_message, null::text as new_fingerprint
