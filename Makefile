@@ -2,9 +2,10 @@
 # make test          all tests, on a PostgreSQL of their own  (PG_BIN=folder runs that of the system's programs there)
 # make check         format, lint, types, import rules, migrations, the wheel's contents
 # make bench         drains 200,000 jobs beside PgQueuer  (QBENCH=folder of the harness `qbench`, see bench/)
+# make mutate-sql    leaves out each condition of the store's statements: a test has to miss it  (SQL=cancel for some)
 # make requirements  which requirements no test names yet
 
-.PHONY: up test check bench requirements
+.PHONY: up test check bench mutate-sql requirements
 
 up:
 	@.ci/environment run
@@ -29,6 +30,10 @@ bench:
 	@.ci/environment dev
 	.venv/bin/python -m pip --disable-pip-version-check install --quiet --requirement bench/requirements.txt
 	PYTHONPATH=.:$(QBENCH) .venv/bin/python -m bench.drain $(BENCH)
+
+mutate-sql:
+	@.ci/environment dev
+	.venv/bin/python -m tests.mutate_sql $(SQL)
 
 requirements:
 	@.ci/environment dev
