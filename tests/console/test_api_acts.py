@@ -139,6 +139,7 @@ BAD_BODIES: dict[str, tuple[bytes, int, str]] = {
     "NUL": (b'{"priority": 3, "reason": "a\\u0000b"}', 422, "reason_needed"),
     "surrogate": (b'{"priority": 3, "reason": "\\ud800"}', 422, ""),
     "long reason": (b'{"priority": 3, "reason": "' + b"x" * 1001 + b'"}', 422, "reason_needed"),
+    "100 KB": (b'{"priority": 3, "reason": "' + b"x" * 100_000 + b'"}', 413, "too_large"),
     "10 MB": (b'{"priority": 3, "reason": "' + b"x" * 10_000_000 + b'"}', 413, "too_large"),
 }
 
@@ -208,6 +209,16 @@ def test_a_repeat_is_answered_as_the_first_was_and_done_once(caller: Caller, wor
     assert (first["repeated"], again["repeated"]) == (False, True)
     assert again | {"repeated": False} == first
     assert making.scalar("select count(*) from shiftboss_job where rerun_of = %s", done) == 1
+
+
+@pytest.mark.parametrize("act", [*ON_JOBS, Act.PAUSE, Act.RESUME])
+def test_every_act_takes_a_key(caller: Caller, worker: int, act: Act) -> None:
+    key = a_request()
+    make, body, _ = ON_JOBS.get(act, (None, {"queue": "mail", "reason": "because"}, ""))
+    path = f"jobs/{make(worker).job_id}/{act}" if make else f"queues/{act}"
+    first, again = told(caller.post(path, body, key=key)), told(caller.post(path, body, key=key))
+    assert again == first | {"repeated": True}
+    assert making.rows("select act from shiftboss_audit where request_id = %s", key) == [(act,)]
 
 
 def test_a_key_that_comes_back_with_another_body_is_refused(caller: Caller, worker: int) -> None:
