@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from threading import Lock
 from typing import Any, NoReturn
 
 from shiftboss.queue.errors import ShiftbossError
@@ -60,23 +61,22 @@ class Discard(Ending):
         self.reason = reason
 
 
+_first = Lock()
+
+
 class Token:
     """A cancellation token. The first cause wins, whichever thread it comes from; only the runtime sets it."""
 
-    __slots__ = ("_causes",)
+    __slots__ = ("cause",)
 
     def __init__(self) -> None:
-        self._causes: list[Cause] = []
-
-    @property
-    def cause(self) -> Cause | None:
-        """Why the run should end, or None."""
-        return self._causes[0] if self._causes else None
+        self.cause: Cause | None = None
 
     def set(self, cause: Cause) -> None:
         """Ask for the run's end, unless that has been done already."""
-        if not self._causes:
-            self._causes.append(cause)  # of two at the same moment, the list has one first
+        with _first:
+            if self.cause is None:
+                self.cause = cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

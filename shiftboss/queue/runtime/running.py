@@ -127,12 +127,15 @@ class Runner:
         if not self._begin(run):
             return
         try:
-            # Context variables that a handler sets are gone with it.
-            value = copy_context().run(self._call, handler, run)
+            try:
+                # Context variables that a handler sets are gone with it.
+                value = copy_context().run(self._call, handler, run)
+            except BaseException as error:
+                outcome = self._raised(run, error)
+            else:
+                outcome = self._returned(run, value)
         except BaseException as error:
-            outcome = self._guarded(run, partial(self._raised, run, error))
-        else:
-            outcome = self._guarded(run, partial(self._returned, run, value))
+            outcome = _executor_error(run, error)
         self._tidy()
         self._end(run, outcome)
 
@@ -140,11 +143,14 @@ class Runner:
         if not self._begin(run):
             return
         try:
-            value = await self._call(handler, run)
+            try:
+                value = await self._call(handler, run)
+            except BaseException as error:
+                outcome = self._raised(run, error)
+            else:
+                outcome = self._returned(run, value)
         except BaseException as error:
-            outcome = self._guarded(run, partial(self._raised, run, error))
-        else:
-            outcome = self._guarded(run, partial(self._returned, run, value))
+            outcome = _executor_error(run, error)
         self._end(run, outcome)
 
     def _begin(self, run: Run) -> bool:
@@ -165,13 +171,6 @@ class Runner:
         if run.started:
             self._board.mark(run.order.ticket, ENDED)
         self._deliver(outcome)
-
-    def _guarded(self, run: Run, conclude: Callable[[], list[Any]]) -> list[Any]:
-        try:
-            return conclude()
-        except BaseException as error:
-            # The user's code again, where nobody expects it: in an exception's text, in a result being encoded.
-            return _executor_error(run, error)
 
     def _tidy(self) -> None:
         try:
@@ -248,6 +247,7 @@ class Runner:
 
 
 def _executor_error(run: Run, error: BaseException) -> list[Any]:
+    # The user's code again, where nobody expects it: in an exception's text, in a result being encoded.
     kind = type(error).__name__
     return [
         "failed",
