@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
-from django.db import router, transaction
+from django.db import connections, router, transaction
 
 from shiftboss.acts import ROLES
 from shiftboss.queue.errors import ShiftbossError
@@ -38,9 +38,11 @@ def make_groups() -> list[GroupMade]:
     Raises PermissionsMissing.
     """
     alias = router.db_for_write(Group)
+    tables = connections[alias].introspection.table_names()
+    found = Permission.objects.using(alias).filter(content_type__app_label=APP)
     existing = {
         f"{APP}.{permission.codename}": permission
-        for permission in Permission.objects.using(alias).filter(content_type__app_label=APP)
+        for permission in (found if Permission._meta.db_table in tables else ())
     }
     missing = sorted(frozenset().union(*ROLES.values()) - existing.keys())
     if missing:

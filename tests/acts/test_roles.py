@@ -8,6 +8,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from shiftboss.acts import PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
 from shiftboss.console.roles import group_name
@@ -72,6 +73,13 @@ def test_without_the_permissions_the_command_names_the_fix_and_makes_nothing() -
     with pytest.raises(CommandError, match=r"shiftboss\.cancel_job.*manage\.py migrate --database default"):
         command()
     assert not Group.objects.exists()
+
+
+def test_before_the_first_migration_the_command_names_the_fix() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("alter table auth_permission rename to elsewhere")
+    with pytest.raises(CommandError, match=r"manage\.py migrate --database default"):
+        command()
 
 
 def test_every_permission_of_an_act_is_one_that_django_makes() -> None:

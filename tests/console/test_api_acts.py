@@ -168,6 +168,13 @@ def test_a_body_that_is_not_said_to_be_json_is_refused(caller: Caller, worker: i
     assert making.state(job_id) == "available"
 
 
+def test_a_body_in_chunks_is_refused_and_not_taken_for_none(caller: Caller, worker: int) -> None:
+    done = making.completed(worker).job_id
+    response = caller.post(f"jobs/{done}/rerun", **{"Transfer-Encoding": "chunked"})
+    problem(response, 411, "length_required")
+    assert making.scalar("select count(*) from shiftboss_job where rerun_of = %s", done) == 0
+
+
 def test_a_body_over_the_projects_own_limit_is_too_large(caller: Caller, worker: int, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
     job_id = making.available(worker).job_id

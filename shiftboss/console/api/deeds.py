@@ -28,7 +28,7 @@ Key = Annotated[
 NOTHING_SAID = schemas.Reasoned.model_validate({})
 """The body of who sends none."""
 
-ANSWERS = answers(schemas.Acted, 400, 404, 409, 413, 415)
+ANSWERS = answers(schemas.Acted, 400, 404, 409, 411, 413, 415)
 
 
 def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: str) -> None:

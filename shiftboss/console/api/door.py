@@ -106,7 +106,10 @@ def guarded(view: View) -> View:
 
 
 def _check_body(request: HttpRequest) -> None:
-    # The length first, before anything is read; a body without one is empty to Django.
+    # What is not read must not be taken for what was not sent: a reason, say.
+    if "Transfer-Encoding" in request.headers:
+        raise errors.LengthUnknown("send the body with its Content-Length, not in chunks")
+    # The length first, before anything is read.
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or len(length) > 18 or int(length) > MAX_BODY_BYTES:
         raise errors.BodyTooBig(f"a body has at most {MAX_BODY_BYTES} bytes")

@@ -51,6 +51,10 @@ class WrongMethod(ShiftbossError):
         self.allowed = allowed
 
 
+class LengthUnknown(ShiftbossError):
+    """A body comes in chunks, without its length: Django would take it for none."""
+
+
 class BodyTooBig(ShiftbossError):
     """The body is larger than any that the API needs."""
 
@@ -146,6 +150,9 @@ ANSWERS: dict[type[Exception], Answer] = {
     ),
     RequestReused: Answer(
         status=409, code="request_reused", when="the same Idempotency-Key came before with another request"
+    ),
+    LengthUnknown: Answer(
+        status=411, code="length_required", when="a body without Content-Length, in chunks, cannot be read"
     ),
     BodyTooBig: Answer(status=413, code="too_large", when="the body is larger than any act needs"),
     RequestDataTooBig: Answer(
