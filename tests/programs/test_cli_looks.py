@@ -269,7 +269,8 @@ def test_a_reader_that_goes_away_is_no_trouble(home: Path) -> None:
         pipe = f"{sys.executable} -P -m shiftboss.cli jobs list | true; echo ${{PIPESTATUS[0]}}"
         gone = subprocess.run(
             ["bash", "-c", pipe],
-            env=environment(home, DATABASE_URL=address_of_tests()),
+            # Buffered, as output into a pipe is by default.
+            env=environment(home, DATABASE_URL=address_of_tests(), PYTHONUNBUFFERED=""),
             capture_output=True,
             text=True,
             check=True,
