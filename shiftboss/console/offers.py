@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from shiftboss import acts
 from shiftboss.acts import Act, Acted, Person
 from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm
-from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State, Verb
+from shiftboss.queue.states import State
 from shiftboss.queue.store.read import JobDetail
 
 
@@ -109,17 +109,10 @@ def effect(of: JobAct, state: State) -> Promise:
     return ASKED_TO_END if of.act is Act.CANCEL and state is State.RUNNING else of.effect
 
 
-def is_legal(act: Act, state: State) -> bool:
-    """Whether the state machine lets an operator do this to a job in this state."""
-    if act is Act.RERUN:
-        return state in FINAL
-    rule = TRANSITIONS.get((state, Verb(act.value)))
-    return rule is not None and Actor.OPERATOR in rule.by
-
-
 def offered(state: State, *, to: Person) -> list[JobAct]:
     """The acts that a job in this state is offered with."""
-    return [one for one in ACTS if is_legal(one.act, state) and to.may(one.act)]
+    legal = acts.legal(state)
+    return [one for one in ACTS if one.act in legal and to.may(one.act)]
 
 
 def _is_minor(one: JobAct, state: State) -> bool:

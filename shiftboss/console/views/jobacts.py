@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from shiftboss import acts
 from shiftboss.acts import Acted
 from shiftboss.console import addresses, filters, offers
 from shiftboss.console.forms import ReasonForm
@@ -41,7 +42,7 @@ class JobActing(Acting):
         """The form; or that the job has moved on, where it stands, and what can be done now. Raises NoSuchJob."""
         with bounded():
             job = read_job(self.job_id)
-        legal = offers.is_legal(self.act, job.state)
+        legal = self.act in acts.legal(job.state)
         context: dict[str, Any] = {
             "job": job,
             "form": form
