@@ -105,7 +105,6 @@ class Job(JobColumns):
             ("rerun_job", "Can rerun finished jobs"),
             ("reschedule_job", "Can change when jobs are due"),
             ("resume_queue", "Can resume queues"),
-            ("view_audit", "Can view the audit"),
         ]
 
 
@@ -259,6 +258,7 @@ class Audit(Window):
     class Meta(Window.Meta):
         abstract = False
         managed = False
+        default_permissions = ("view",)
         app_label = "shiftboss"
         db_table = "shiftboss_audit"
 
