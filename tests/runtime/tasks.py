@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import sys
+import threading
 import time
 from typing import Any, NoReturn
 
@@ -78,6 +79,13 @@ async def pass_gate_in_loop(name: Any, gate: str) -> None:
     while not opened(gate):
         await asyncio.sleep(0.01)
     write("ended", name)
+
+
+@task(isolation="thread")
+async def wait_in_a_thread() -> str:
+    """A coroutine with a loop to itself."""
+    await asyncio.sleep(0)
+    return threading.current_thread().name
 
 
 @task

@@ -58,6 +58,7 @@ def test_a_coroutine_that_blocks_the_loop_delays_coroutines_only(house: House) -
     waiting = tasks.wait_for_nothing.enqueue("waits").id
     wait_for_state(waiting, State.RUNNING)
     wait_for_state(tasks.note.enqueue("in a thread").id, State.COMPLETED)
+    wait_for_state(tasks.wait_in_a_thread.enqueue().id, State.COMPLETED)
     # Leased, in its slot, and not begun: it can be taken back unrun.
     run(operate.cancel([int(waiting)], authority=System()))
     assert wait_for_state(waiting, State.CANCELLED).fence == 1

@@ -21,12 +21,11 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 class Lane:
-    """A lane that says which one it is, and how often it was tidied."""
+    """A lane that says which one it is, and takes its time to be tidied."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, tidy: Callable[[], bool]) -> None:
         self.number = number
-        self.tidied = 0
-        self.wait: Callable[[], bool] = lambda: True
+        self._tidy = tidy
 
     def context(self) -> Context:
         made = Context()
@@ -34,8 +33,7 @@ class Lane:
         return made
 
     async def tidy(self) -> None:
-        self.tidied += 1
-        while not self.wait():
+        while not self._tidy():
             await asyncio.sleep(0.001)
 
 
@@ -46,6 +44,7 @@ class Desk:
     tasks: dict[str, Any]
     outcomes: list[list[Any]] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
+    tidy: Callable[[], bool] = lambda: True
     board: SlotBoard = field(default_factory=SlotBoard)
 
     def __post_init__(self) -> None:
@@ -82,7 +81,7 @@ class Desk:
         pass
 
     def lane(self) -> Lane:
-        self.lanes.append(Lane(len(self.lanes)))
+        self.lanes.append(Lane(len(self.lanes), self.tidy))
         return self.lanes[-1]
 
     def take(self, name: str, *, ticket: int = 0) -> Any:
@@ -119,10 +118,10 @@ def test_what_a_handler_sets_in_its_context_variables_is_gone_with_it(desk: Desk
 
 
 def test_a_lane_that_is_not_tidy_yet_holds_up_nobody_and_is_not_used(desk: Desk) -> None:
-    desk.run("loop")
-    desk.lanes[0].wait = lambda: False
+    tidy = False
+    desk.tidy = lambda: tidy
     assert [desk.run("loop")[0] for _ in range(2)] == ["'lane 0'", "'lane 1'"]
-    desk.lanes[0].wait = lambda: True
+    tidy = True
 
 
 @pytest.mark.requirement("C4", "L30")
