@@ -14,7 +14,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import operate, upkeep
 from shiftboss.queue.store.enqueue import Enqueued, NewJob, OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.operate import Limits, Unchanged, Why
-from shiftboss.queue.store.statement import Call, Verb, run
+from shiftboss.queue.store.statement import Call, Verb, Wish, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     SYSTEM,
@@ -330,17 +330,15 @@ def test_a_follow_up_that_was_put_off_in_the_meantime_is_not_staged(perform: Per
 # What was read of a holder is never trusted by what is written
 
 
-def before(statement: str, verb: Verb[Any], perform: Perform) -> Call[Any]:
-    """Run a verb until it is about to send this statement."""
+def before(statement: str, verb: Verb[Any], perform: Perform) -> Wish:
+    """Run a verb until it is about to send this statement, or something in a transaction of its own."""
     wish = next(verb)
-    while True:
-        assert isinstance(wish, Call)
-        if wish.statement.name == statement:
-            return wish
+    while isinstance(wish, Call) and wish.statement.name != statement:
         wish = verb.send(perform(_one(wish)))
+    return wish
 
 
-def to_its_end(wish: Any, verb: Verb[Any], perform: Perform) -> Any:
+def to_its_end(wish: Wish, verb: Verb[Any], perform: Perform) -> Any:
     """Run the rest of a verb; its answer."""
     while True:
         try:
@@ -349,7 +347,7 @@ def to_its_end(wish: Any, verb: Verb[Any], perform: Perform) -> Any:
             return end.value
 
 
-def _one(wish: Call[Any]) -> Verb[Any]:
+def _one(wish: Wish) -> Verb[Any]:
     return (yield wish)
 
 
@@ -569,11 +567,15 @@ def test_who_comes_second_waits_for_the_first_and_never_gets_a_ghost(end: str, p
 def test_a_replacement_and_a_claim_at_one_moment_never_leave_two(connect: Any, worker: int) -> None:
     client, keeper = connect(), connect()
     replaced = 0
-    for _ in range(100):
+    for n in range(100):
         [old] = enqueued(key="k1")
-        answer, jobs = together(
-            lambda: an_answer(client, keyed(on_conflict="replace")), lambda: keeper.run(claim(worker))
-        )
+
+        def claim_then(statements: int = n % 8) -> Any:
+            for _ in range(statements):
+                keeper.execute("select 1")
+            return keeper.run(claim(worker))
+
+        answer, jobs = together(lambda: an_answer(client, keyed(on_conflict="replace")), claim_then)
         [(holder, _)] = holders()
         if isinstance(answer, KeyHeld):
             assert ([job.id for job in jobs], answer.holder, holder) == ([old], old, old)

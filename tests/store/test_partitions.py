@@ -1,23 +1,28 @@
 """Day partitions: made ahead, and made by a finish that meets a missing one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from psycopg import errors as pg
 
 from shiftboss.queue.contract import Settlement
-from shiftboss.queue.store import partitions, upkeep
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store import operate, partitions, upkeep
+from shiftboss.queue.store.enqueue import OnConflict, enqueue, enqueue_many
+from shiftboss.queue.store.statement import Verb, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     REPORTS,
     SYSTEM,
+    enqueued,
     events,
     execute,
     expired,
     finished,
+    new_job,
     report,
     rows,
     running,
@@ -83,6 +88,71 @@ def test_a_reap_that_meets_a_missing_day_makes_it(perform: Perform, worker: int)
     held = expired(worker)
     drop("shiftboss_attempt", today())
     assert [job.id for job in perform(upkeep.reap(authority=SYSTEM))] == [held.job_id]
+
+
+def _discarded(worker: int) -> Verb[Any]:
+    [job_id] = enqueued()
+    run(operate.quarantine([job_id], authority=SYSTEM, by="kim"))
+    return operate.discard([job_id], authority=SYSTEM)
+
+
+def _replacing(worker: int) -> Verb[Any]:
+    enqueued(key="k1")
+    return enqueue(new_job(key="k1", on_conflict=OnConflict.REPLACE), authority=SYSTEM)
+
+
+def _replacing_many(worker: int) -> Verb[Any]:
+    enqueued(key="k1")
+    return enqueue_many([new_job(key="k1", on_conflict=OnConflict.REPLACE)], authority=SYSTEM)
+
+
+MOVING: dict[str, Callable[[int], Verb[Any]]] = {
+    "cancel": lambda worker: operate.cancel(enqueued(), authority=SYSTEM),
+    "discard": _discarded,
+    "an event of a person": lambda worker: operate.quarantine(enqueued(), authority=SYSTEM, by="kim"),
+    "replace": _replacing,
+    "replace many": _replacing_many,
+}
+
+
+@pytest.mark.requirement("P7", "C4", "P2")
+@pytest.mark.parametrize("verb", MOVING)
+@pytest.mark.parametrize("inside", [False, True], ids=["", "in the caller's transaction"])
+def test_what_a_client_or_person_does_meets_a_missing_day_and_makes_it(
+    inside: bool, verb: str, perform: Perform, worker: int
+) -> None:
+    if inside and perform is not run:
+        pytest.skip("keepers have no callers")
+    wish = MOVING[verb](worker)
+    for parent in ("shiftboss_finished", "shiftboss_event"):
+        drop(parent, today())
+    with transaction.atomic() if inside else nullcontext():
+        perform(wish)
+        [job_id] = enqueued()
+    assert state(job_id) == "available"
+    assert scalar("select count(*) from shiftboss_finished") + scalar("select count(*) from shiftboss_event") >= 1
+
+
+@pytest.mark.requirement("P7", "C7")
+def test_a_day_that_a_lock_keeps_from_being_made_costs_the_caller_no_transaction(connect: Any) -> None:
+    holder = connect()
+    [job_id] = enqueued()
+    for parent in PARENTS:
+        drop(parent, today())
+    holder.execute("begin")
+    holder.execute("lock table shiftboss_attempt in share update exclusive mode")
+    with transaction.atomic():
+        assert run(operate.cancel([job_id], authority=SYSTEM)).changed
+    holder.execute("commit")
+    assert state(job_id) == "cancelled"
+
+
+@pytest.mark.requirement("P7", "P5")
+def test_a_deadline_that_meets_a_missing_day_makes_it(perform: Perform) -> None:
+    [job_id] = enqueued(deadline_in=-1)
+    drop("shiftboss_finished", today())
+    assert perform(upkeep.expire(authority=SYSTEM)) == 1
+    assert state(job_id) == "cancelled"
 
 
 @pytest.mark.requirement("P7")

@@ -13,7 +13,8 @@ from shiftboss import conf
 from shiftboss.queue.authority import Authority, Owner, Scope, owner_of, scoped_key
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld
 from shiftboss.queue.states import WAITING, State
-from shiftboss.queue.store.statement import Atomic, Statement, Verb
+from shiftboss.queue.store.partitions import with_todays_partitions
+from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 
 MAX_TASK_LENGTH = 500
 MAX_TAGS = 20
@@ -205,11 +206,20 @@ def _meet(
     if job.on_conflict is OnConflict.EXISTING:
         return [Enqueued(met.id, met.state, met.enqueued_at, existing=True)]
     if job.on_conflict is OnConflict.REPLACE and met.state in WAITING:
-        replaced: list[Enqueued] = yield _REPLACE.call(holder=met.id, **params)
-        return replaced
+        return (yield from with_todays_partitions(lambda: _replace(met.id, params)))
     if job.on_conflict is OnConflict.REPLACE:
         raise KeyHeld(str(job.key), met.id, "it is running, and only a waiting job can be replaced; see follow_up")
     raise KeyHeld(str(job.key), met.id, "wait for its end, or choose on_conflict `existing` or `replace`")
+
+
+def _replace(holder: int, params: dict[str, Any]) -> Verb[list[Enqueued]]:
+    replaced: list[Enqueued] = yield Atomic(_one(_REPLACE.call(holder=holder, **params)))
+    return replaced
+
+
+def _one(call: Call[Enqueued]) -> Verb[list[Enqueued]]:
+    rows: list[Enqueued] = yield call
+    return rows
 
 
 def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[Enqueued]]:

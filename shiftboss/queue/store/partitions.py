@@ -13,7 +13,7 @@ from psycopg import sql
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.errors import InvalidJob
-from shiftboss.queue.store.statement import Statement, Verb
+from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
 R = TypeVar("R")
 PARTITIONED = ("shiftboss_finished", "shiftboss_attempt", "shiftboss_event")
@@ -92,7 +92,7 @@ def _make(missing: Iterable[tuple[str, date]]) -> Verb[Partitions]:
     made, pending = [], []
     for parent, day in missing:
         try:
-            [is_new] = yield _MAKE_PARTITION.call(parent=parent, day=day)
+            is_new: bool = yield Atomic(_make_one(parent, day))
         except (pg.LockNotAvailable, pg.DeadlockDetected):
             pending.append((parent, day))
         except (pg.DuplicateTable, pg.DuplicateObject, pg.UniqueViolation, pg.InvalidObjectDefinition):
@@ -101,6 +101,11 @@ def _make(missing: Iterable[tuple[str, date]]) -> Verb[Partitions]:
             if is_new:
                 made.append((parent, day))
     return Partitions(made=tuple(made), pending=tuple(pending))
+
+
+def _make_one(parent: str, day: date) -> Verb[bool]:
+    [is_new] = yield _MAKE_PARTITION.call(parent=parent, day=day)
+    return bool(is_new)
 
 
 def purge(before: date, *, authority: Authority) -> Verb[None]:
