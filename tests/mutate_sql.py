@@ -42,7 +42,6 @@ DECIDERS = {
     "standing": "tells why an act left a job as it is",
     "holders": "decides who holds a key",
     "follow_ups": "chooses the follow-ups that are staged",
-    "held_too_long": "chooses the jobs that are discarded",
     "has_live": "decides whether a day may be dropped",
     "old_partitions": "chooses the days that are dropped",
     "prune_before": "decides which days are dropped",
@@ -52,6 +51,7 @@ DECIDERS = {
 NOT_FOR_GUARDS = ("test_plans.py",)
 """Tests that look at the statements' texts and plans: a guard has to be missed by what it does."""
 
+_HOLDER = "select from shiftboss_job h where h.key = j.key and h.state <> 'quarantined' and not h.follow_up"
 EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "j.id = any (array(select id from outcome))"): "leads to the primary key; j.id = o.id says the same",
     ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
@@ -62,6 +62,14 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("enqueue_many", "f.state <> 'quarantined'"): "what is left out is enqueued one by one, by enqueue_keyed",
     ("enqueue_many", "f.follow_up"): "what is left out is enqueued one by one, by enqueue_keyed",
     ("expire", "deadline is not null"): "leads to the deadlines' index; nothing is later than no deadline",
+    ("fail", "j.cancel_requested_at is not null"): "a statement changes a row once, and the failure comes first",
+    ("follow_ups", "j.follow_up"): "stage_follow_up says the same of each",
+    ("follow_ups", "j.due_at <= statement_timestamp()"): "stage_follow_up says the same of each",
+    ("follow_ups", f"not exists ( {_HOLDER})"): "the unique index refuses it when stage_follow_up tries",
+    ("quarantine", "j.cancel_requested_at is not null"): "a statement changes a row once; holding it comes first",
+    ("reap", "state = 'running'"): "leads to the running jobs' index; a CHECK gives no other job an expiry",
+    ("holders", "follow_up"): "leads to its index; each row says what it is",
+    ("holders", "not follow_up"): "leads to its index; each row says what it is",
     ("follow_ups", "j.key is not null"): "leads to the follow-ups' index; a CHECK gives each one a key",
     ("follow_ups", "j.state <> 'quarantined'"): "leads to the follow-ups' index; stage_follow_up names the state",
 }

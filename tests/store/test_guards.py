@@ -10,7 +10,7 @@ import pytest
 from shiftboss.queue.contract import Heartbeat, Lease, Settlement
 from shiftboss.queue.outcomes import Done
 from shiftboss.queue.store import lease, operate, upkeep
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import Statement, Verb, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     REPORTS,
@@ -119,6 +119,32 @@ def test_a_write_that_is_refused_locks_nothing_of_the_job(
     ids = sorted({one.job_id for one in leases})
     assert scalar(free, ids) == len(ids)
     keeper.execute("rollback")
+
+
+@pytest.mark.requirement("L4", "L5")
+@pytest.mark.parametrize("offer", OFFERS)
+def test_of_a_batch_only_leases_that_are_held_are_locked(
+    offer: Offer, connect: Any, worker: int, other: int
+) -> None:
+    leases = offer(worker, other)
+    free, busy = running(worker, 2, priority=9)
+    keeper, holder = connect(), connect()
+    holder.execute("begin")
+    holder.execute("select from shiftboss_job where id = %s for update", [busy.job_id])
+    batch = [*leases, free, busy]
+
+    def lock() -> Verb[list[Lease]]:
+        ids, fences = [one.job_id for one in batch], [one.fence for one in batch]
+        return (yield Statement("lock", Lease).call(ids=ids, fences=fences, worker_id=worker))
+
+    keeper.execute("begin")
+    assert keeper.run(lock()) == [busy]
+    ids = sorted({one.job_id for one in leases})
+    unlocked = "select count(*) from (select from shiftboss_job where id = any (%s) for update skip locked) free"
+    assert scalar(unlocked, ids) == len(ids)
+    assert scalar(unlocked, [free.job_id]) == 0
+    keeper.execute("rollback")
+    holder.execute("rollback")
 
 
 @pytest.mark.requirement("L5", "L17")

@@ -142,6 +142,25 @@ def test_a_reap_takes_no_more_than_its_limit_in_the_order_of_ids(perform: Perfor
     ]
 
 
+@pytest.mark.requirement("N14", "B4")
+def test_each_job_that_is_reaped_is_told_with_the_lease_that_it_had(perform: Perform, worker: int) -> None:
+    again = expired(worker)
+    run(upkeep.reap(authority=SYSTEM))
+    run(upkeep.stage(authority=SYSTEM))
+    held: list[tuple[int, int, int]] = []
+    for who in (a_worker(), worker, a_worker()):
+        enqueued()
+        [job] = claimed(who, lease_seconds=0.01)
+        held.append((job.id, job.fence, who))
+        wait_for_expiry(job.lease)
+    assert held[0][:2] == (again.job_id, 2)
+    reaped = perform(upkeep.reap(authority=SYSTEM))
+    assert [(job.id, job.fence, job.worker_id) for job in reaped] == held
+    for job_id, fence, who in held:
+        last = attempts(job_id)[-1]
+        assert (last["fence"], last["worker_id"]) == (fence, who)
+
+
 @pytest.mark.requirement("N14", "L5")
 def test_locked_jobs_are_passed_over_by_the_upkeep(connect: Any, worker: int) -> None:
     maintainer = connect()
@@ -227,6 +246,20 @@ def test_a_rolling_deploy_holds_nothing_back(perform: Perform) -> None:
     execute("update shiftboss_worker set heartbeat_at = now() - interval '20 minutes' where id = %s", leaving)
     assert perform(ask(authority=SYSTEM, seconds=600)) == 1
     assert state(job_id) == "quarantined"
+
+
+@pytest.mark.requirement("L1")
+@pytest.mark.parametrize("how", ["draining", "stopped", "not heard of for longer than a lease"])
+def test_a_worker_that_serves_no_more_says_nothing_of_what_is_unknown(how: str, perform: Perform) -> None:
+    [job_id] = enqueued(task=UNKNOWN)
+    leaving = a_worker()
+    hours_pass()
+    if how in {"draining", "stopped"}:
+        says(leaving, state=how)
+    else:
+        execute("update shiftboss_worker set heartbeat_at = heartbeat_at - interval '31 seconds'")
+    assert perform(upkeep.quarantine_unknown(authority=SYSTEM, seconds=600)) == 0
+    assert state(job_id) == "available"
 
 
 @pytest.mark.requirement("L1")
