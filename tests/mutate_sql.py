@@ -54,6 +54,8 @@ NOT_FOR_GUARDS = ("test_plans.py",)
 _HOLDER = "select from shiftboss_job h where h.key = j.key and h.state <> 'quarantined' and not h.follow_up"
 EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "j.id = any (array(select id from outcome))"): "leads to the primary key; j.id = o.id says the same",
+    ("*", "j.cancel_requested_at is not null"): "a statement changes a row once, and the other change comes first",
+    ("reap", "cancel_requested_at is not null"): "a statement changes a row once, and the loss comes first",
     ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
     ("enqueue_follow_up", "h.state <> 'quarantined'"): "leads to the key's index; it is running",
     ("enqueue_follow_up", "not h.follow_up"): "leads to the key's index; a CHECK lets no follow-up run",
@@ -62,11 +64,13 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("enqueue_many", "f.state <> 'quarantined'"): "what is left out is enqueued one by one, by enqueue_keyed",
     ("enqueue_many", "f.follow_up"): "what is left out is enqueued one by one, by enqueue_keyed",
     ("expire", "deadline is not null"): "leads to the deadlines' index; nothing is later than no deadline",
-    ("fail", "j.cancel_requested_at is not null"): "a statement changes a row once, and the failure comes first",
     ("follow_ups", "j.follow_up"): "stage_follow_up says the same of each",
     ("follow_ups", "j.due_at <= statement_timestamp()"): "stage_follow_up says the same of each",
     ("follow_ups", f"not exists ( {_HOLDER})"): "the unique index refuses it when stage_follow_up tries",
-    ("quarantine", "j.cancel_requested_at is not null"): "a statement changes a row once; holding it comes first",
+    (
+        "reinstate",
+        f"(j.key is null or not exists ( {_HOLDER}))",
+    ): "the unique index refuses it, and the batch is halved until it is alone",
     ("reap", "state = 'running'"): "leads to the running jobs' index; a CHECK gives no other job an expiry",
     ("holders", "follow_up"): "leads to its index; each row says what it is",
     ("holders", "not follow_up"): "leads to its index; each row says what it is",

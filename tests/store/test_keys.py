@@ -426,6 +426,20 @@ def test_a_job_whose_key_is_held_is_not_reinstated_and_the_holder_is_named(perfo
 
 
 @pytest.mark.requirement("L29")
+def test_a_follow_up_that_waits_does_not_hold_the_key_of_a_job_in_quarantine(
+    perform: Perform, worker: int
+) -> None:
+    [held] = running(worker, key="k1")
+    [follow_up] = enqueued(key="k1", follow_up=True)
+    run(report("quarantine", held, worker))
+    answer = perform(operate.reinstate([held.job_id], authority=SYSTEM, by="kim", limits=LIMITS))
+    assert [job.id for job in answer.changed] == [held.job_id]
+    assert holders() == [(held.job_id, "available")]
+    assert perform(upkeep.stage(authority=SYSTEM)) == 0
+    assert state(follow_up) == "scheduled"
+
+
+@pytest.mark.requirement("L29")
 def test_of_two_with_one_key_one_is_reinstated_and_the_other_names_it(perform: Perform, worker: int) -> None:
     ids = []
     for _ in range(3):

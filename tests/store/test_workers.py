@@ -89,6 +89,10 @@ def test_nobody_announces_himself_as_another(perform: Perform) -> None:
     other = announced(perform, worker, host="web-2")
     assert other > worker
     assert rows("select id, host from shiftboss_worker order by id") == [(worker, "web-1"), (other, "web-2")]
+    # Nor as an earlier process of the same host.
+    third = announced(perform, worker, pid=2)
+    assert third > other
+    assert rows("select id, pid from shiftboss_worker order by id") == [(worker, 1), (other, 1), (third, 2)]
 
 
 @pytest.mark.requirement("L7", "L28")
