@@ -14,7 +14,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import operate, upkeep
 from shiftboss.queue.store.enqueue import Enqueued, NewJob, OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.operate import Limits, Unchanged, Why
-from shiftboss.queue.store.statement import Call, Verb, Wish, run
+from shiftboss.queue.store.statement import Atomic, Call, Verb, Wish, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     SYSTEM,
@@ -34,6 +34,7 @@ from tests.store.making import (
     wait_for_expiry,
 )
 from tests.store.sessions import Session, together
+from tests.store.test_locks import locked
 from tests.store.test_upkeep import now_due
 from tests.waiting import wait_for
 
@@ -312,18 +313,30 @@ def test_a_follow_up_in_quarantine_holds_nothing_up(perform: Perform, worker: in
     assert holders() == [(follow_up, "available")]
 
 
-def test_a_follow_up_that_was_put_off_in_the_meantime_is_not_staged(perform: Perform, worker: int) -> None:
+@pytest.mark.parametrize("meanwhile", ["put off", "held back", "taken over", "cancelled"])
+def test_a_follow_up_is_staged_only_as_it_is_by_then(meanwhile: str, perform: Perform, worker: int) -> None:
     [held] = running(worker, key="k1")
     [follow_up] = enqueued(key="k1", follow_up=True)
     run(report("complete", held, worker))
     verb = upkeep.stage(authority=SYSTEM)
     next(verb)
     verb.send([])
-    # Which follow-ups are free was read before somebody put this one off.
-    execute("update shiftboss_job set due_at = now() + interval '1 hour' where id = %s", follow_up)
-    stage_it = verb.send([follow_up])
-    assert perform(stage_it.verb) == 0
-    assert state(follow_up) == "scheduled"
+    # Which follow-ups are free has been read; this one goes another way before it is staged.
+    match meanwhile:
+        case "put off":
+            execute("update shiftboss_job set due_at = now() + interval '1 hour' where id = %s", follow_up)
+        case "held back":
+            run(operate.quarantine([follow_up], authority=SYSTEM, by="kim"))
+        case "taken over":
+            run(upkeep.stage(authority=SYSTEM))
+            claimed(worker)
+        case "cancelled":
+            run(operate.cancel([follow_up], authority=SYSTEM))
+    before = live(follow_up), finished(follow_up)
+    wish = verb.send([follow_up])
+    assert isinstance(wish, Atomic)
+    assert perform(wish.verb) == 0
+    assert (live(follow_up), finished(follow_up)) == before
     verb.close()
 
 
@@ -437,6 +450,21 @@ def test_a_follow_up_that_waits_does_not_hold_the_key_of_a_job_in_quarantine(
     assert holders() == [(held.job_id, "available")]
     assert perform(upkeep.stage(authority=SYSTEM)) == 0
     assert state(follow_up) == "scheduled"
+
+
+@pytest.mark.requirement("L29", "C4")
+def test_a_job_that_is_only_locked_is_busy_whoever_else_has_its_key(connect: Any, worker: int) -> None:
+    operator = connect()
+    operator.execute("set lock_timeout = '300ms'")
+    [waits] = enqueued(key="k2", due_in=3600)
+    [held] = running(worker, key="k1")
+    enqueued(key="k1", follow_up=True)
+    run(report("quarantine", held, worker))
+    with locked(waits, held.job_id):
+        expedited = operator.run(operate.expedite([waits], authority=SYSTEM, by="kim"))
+        reinstated = operator.run(operate.reinstate([held.job_id], authority=SYSTEM, by="kim", limits=LIMITS))
+    assert expedited.unchanged == (Unchanged(waits, Why.BUSY, State.SCHEDULED),)
+    assert reinstated.unchanged == (Unchanged(held.job_id, Why.BUSY, State.QUARANTINED),)
 
 
 @pytest.mark.requirement("L29")
