@@ -72,6 +72,7 @@ EXCLUDED: dict[tuple[str, str], str] = {
         f"(j.key is null or not exists ( {_HOLDER}))",
     ): "the unique index refuses it, and the batch is halved until it is alone",
     ("reap", "state = 'running'"): "leads to the running jobs' index; a CHECK gives no other job an expiry",
+    ("stage_follow_up", "follow_up"): "one that is no follow-up any more, and due, is staged like any other",
     ("holders", "follow_up"): "leads to its index; each row says what it is",
     ("holders", "not follow_up"): "leads to its index; each row says what it is",
     ("follow_ups", "j.key is not null"): "leads to the follow-ups' index; a CHECK gives each one a key",
