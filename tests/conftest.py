@@ -25,6 +25,23 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.Djan
         cursor.execute(cursor.fetchone()[0])
 
 
+@pytest.fixture(autouse=True)
+def no_acts_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The audit of a test that commits, emptied after it: Django's flush leaves it alone."""
+    marker = request.node.get_closest_marker("django_db")
+    commits = bool(marker and marker.kwargs.get("transaction")) or "transactional_db" in request.fixturenames
+    if commits:
+        request.getfixturevalue("_django_db_helper")  # so that this ends before the database is closed to the test
+    yield
+    if commits:
+        with connection.cursor() as cursor:
+            cursor.execute("select exists (select from shiftboss_audit)")
+            if cursor.fetchone() == (True,):
+                cursor.execute(
+                    "begin; set local shiftboss.truncate_audit = 'on'; truncate shiftboss_audit; commit"
+                )
+
+
 @pytest.fixture
 def dsn(transactional_db: None) -> Iterator[str]:
     """The libpq address of the test database, for processes that a test starts.

@@ -1,5 +1,6 @@
 """In whose name a call is made. Every verb and read takes one, by keyword, and none is defaulted."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -91,14 +92,20 @@ def scoped_key(key: str, *, authority: Authority, scope: Scope = Scope.OWNER) ->
 
 def read_key(text: str) -> ScopedKey:
     """What `scoped_key` made the text of. Raises ValueError for a text that it cannot have made."""
-    kind, found, rest = text.partition(":")
-    if found and rest and kind == "global":
-        return ScopedKey(Scope.GLOBAL, None, rest)
-    if found and rest and kind == "system":
-        return ScopedKey(Scope.OWNER, None, rest)
-    length, _, rest = rest.partition(":")
-    if kind == "owner" and length.isdecimal() and rest[int(length) : int(length) + 1] == ":":
-        owner, key = rest[: int(length)], rest[int(length) + 1 :]
-        if owner and key:
-            return ScopedKey(Scope.OWNER, owner, key)
+    kind, _, rest = text.partition(":")
+    with suppress(ValueError):
+        read, authority = _parts(kind, rest)
+        if scoped_key(read.key, authority=authority, scope=read.scope) == text:
+            return read
     raise ValueError(f"no key of a job: {text[:80]!r}")
+
+
+def _parts(kind: str, rest: str) -> tuple[ScopedKey, Authority]:
+    """What the text seems to be made of. Raises ValueError where it is certain to be no key."""
+    if kind == "global":
+        return ScopedKey(Scope.GLOBAL, None, rest), System()
+    if kind == "system":
+        return ScopedKey(Scope.OWNER, None, rest), System()
+    length, _, rest = rest.partition(":")
+    owner, key = rest[: int(length)], rest[int(length) + 1 :]
+    return ScopedKey(Scope.OWNER, owner, key), Owner(owner)

@@ -118,12 +118,11 @@ NO_KEYS = [
 @pytest.mark.requirement("N5")
 @pytest.mark.parametrize("text", NO_KEYS, ids=lambda text: text[:20])
 def test_a_text_that_is_no_key_is_not_read_as_one(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no key of a job|integer string"):
+    with pytest.raises(ValueError, match="no key of a job"):
         read_key(text)
 
 
 @pytest.mark.requirement("N5")
-@pytest.mark.xfail(strict=True, reason="read_key does not make the key again to compare it with the text")
 @pytest.mark.parametrize(
     "text",
     [

@@ -221,7 +221,7 @@ def test_the_audit_is_listed_of_all_of_a_job_and_of_a_queue(sh: Shell, worker: i
     sh("queues", "pause", "default", "--reason", "server is down")
     heads, pause, expedite = sh("audit", "list").lines
     assert heads.split() == ["ID", "AT", "(UTC)", "WHO", "VIA", "ACT", "JOB", "QUEUE", "JOBS", "REASON"]
-    assert pause.endswith("pause       -  default     0  server is down")
+    assert pause.split()[-7:] == ["pause", "-", "default", "0", "server", "is", "down"]
     assert "it is late\\x1b[2J" in expedite
     [entry] = sh("audit", "list", "--job", job_id, "--format", "json").json["entries"]
     assert (entry["act"], entry["job_id"], entry["after"]["state"]) == ("expedite", str(job_id), "available")
