@@ -12,7 +12,7 @@ from shiftboss import Owner
 from shiftboss.queue.errors import InvalidJob, NotAllowed, StoreUnavailable
 from shiftboss.queue.store import partitions
 from shiftboss.queue.store.partitions import Pruned
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import Call, Verb, Wish, run
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, execute, report, rows, running, scalar
 from tests.store.sessions import Session, together
@@ -89,6 +89,10 @@ def prunes(session: Session, days: float = 30) -> Pruned:
         return None if answer.pending else answer
 
     return wait_for(passed, seconds=20)
+
+
+def _one(wish: Wish) -> Verb[Any]:
+    return (yield wish)
 
 
 def is_pending(parent: str) -> bool:
@@ -201,8 +205,13 @@ PENDING = "select inhrelid from pg_inherits where inhdetachpending"
 @pytest.mark.requirement("L30")
 def test_a_day_whose_maintainer_died_before_it_was_dropped_is_dropped_by_the_next(perform: Perform) -> None:
     days = old_days(range(40, 42))
-    for parent in PARENTS:
-        execute(f"alter table {parent} detach partition {parent}_{days[0]:%Y%m%d} concurrently")
+    verb = partitions.prune(authority=SYSTEM, retention_days=30)
+    wish = next(verb)
+    while not isinstance(wish, Call) or wish.statement.name != "drop_partition":
+        wish = verb.send(perform(_one(wish)))
+    verb.close()
+    assert sum(len(tables_of(parent)) for parent in PARENTS) == 6
+    assert sum(len(days_of(parent).intersection(days)) for parent in PARENTS) == 5
     answer = perform(partitions.prune(authority=SYSTEM, retention_days=30))
     assert set(answer.dropped) == {(parent, day) for parent in PARENTS for day in days}
     assert [tables_of(parent) for parent in PARENTS] == [[], [], []]
