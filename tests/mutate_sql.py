@@ -68,7 +68,7 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("expire", "deadline is not null"): "leads to the deadlines' index; nothing is later than no deadline",
     ("follow_ups", "j.follow_up"): "stage_follow_up says the same of each",
     ("follow_ups", "j.due_at <= statement_timestamp()"): "stage_follow_up says the same of each",
-    ("follow_ups", f"not exists ( {_HOLDER})"): "the unique index refuses it when stage_follow_up tries",
+    ("follow_ups", "holder.found is null"): "the unique index refuses it when stage_follow_up tries",
     (
         "reinstate",
         f"(j.key is null or not exists ( {_HOLDER}))",

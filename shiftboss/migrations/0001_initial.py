@@ -174,7 +174,11 @@ declare
     bound constant text := case parent
         when 'shiftboss_finished' then 'finished_at' when 'shiftboss_attempt' then 'ended_at' else 'at' end;
 begin
-    if to_regclass(child) is not null then
+    -- Of this very table: another schema on the search path may hold a record too.
+    if exists (
+        select from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = parent::regclass and c.relname = child)
+    then
         return false;
     end if;
     execute format('create table %I (like %I including all)', child, parent);

@@ -43,8 +43,6 @@ create unlogged table shiftboss_waiter (
     job_id bigint not null,
     until timestamptz not null
 );
--- parts/awaited.sql
-create index shiftboss_waiter_job on shiftboss_waiter (job_id);
 
 -- Every act of a person: who, what, why, and what it changed. Kept by triggers against the application itself.
 create table shiftboss_audit (
@@ -67,11 +65,13 @@ create table shiftboss_audit (
 );
 -- audit.sql for one job
 create index shiftboss_audit_job on shiftboss_audit (job_id, id) where job_id is not null;
+-- audit_entries.sql for one queue
+create index shiftboss_audit_queue on shiftboss_audit (queue, id) where queue is not null;
 -- audit_total.sql
 create index shiftboss_audit_operation on shiftboss_audit (operation);
 -- audited.sql: the same request of the same person is done once
 create unique index shiftboss_audit_request on shiftboss_audit (actor_kind, actor_id, request_id)
-    where request_id is not null;
+    nulls not distinct where request_id is not null;
 
 create function shiftboss_audit_append_only() returns trigger language plpgsql as $$
 begin

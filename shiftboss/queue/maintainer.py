@@ -81,14 +81,19 @@ class Maintainer:
             await asyncio.sleep(PARTITION_AGAIN_SECONDS)
 
     async def prune(self) -> None:
-        """Drop days of the history that are past the retention; discard what is quarantined for too long."""
+        """Drop days of the history that are past the retention."""
         config = self._config
         answer = await self._history.run(partitions.prune(authority=SYSTEM, retention_days=config.retention_days))
         if answer.dropped:
             log.info("partitions.dropped", extra={"count": len(answer.dropped)})
         if answer.pending:
             log.warning("partitions.pending", extra={"count": len(answer.pending)})
-        seconds = config.quarantine_retention_days * 86_400
+        for parent, day, reason in answer.failed:
+            log.error("partitions.kept", extra={"table": parent, "day": day.isoformat(), "error": reason})
+
+    async def discard_held_too_long(self) -> None:
+        """Discard what is quarantined for longer than its retention."""
+        seconds = self._config.quarantine_retention_days * 86_400
         discarded = await self._history.run(upkeep.discard_held_too_long(authority=SYSTEM, seconds=seconds))
         if discarded:
             log.info("job.discarded", extra={"jobs": discarded, "reason": "quarantine_retention"})
@@ -122,6 +127,7 @@ class Maintainer:
             Loop("quarantine_unknown", self.quarantine_unknown, every_seconds=unknown_seconds),
             Loop("expire", self.expire, every_seconds=config.stage_seconds),
             Loop("prune", self.prune, every_seconds=PRUNE_SECONDS),
+            Loop("discard_held_too_long", self.discard_held_too_long, every_seconds=PRUNE_SECONDS),
             Loop("partitions", self.partitions, every_seconds=PARTITION_SECONDS),
             Loop("forget_workers", self.forget_workers, every_seconds=FORGET_SECONDS),
         )

@@ -1,23 +1,23 @@
 """Results: a job as Django's `TaskResult`, whichever table holds it; awaiting its end, cancelling it."""
 
-import time
-from collections.abc import Callable
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
 import psycopg
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connections
 
 from shiftboss import conf
 from shiftboss.compat import TaskError, TaskResult, TaskResultStatus
 from shiftboss.queue.authority import Authority
-from shiftboss.queue.errors import Busy, InTransaction, MovedOn, NoSuchJob, StillRunning
+from shiftboss.queue.errors import Busy, InTransaction, MovedOn, NoSuchJob, ShiftbossError, StillRunning
 from shiftboss.queue.launch import database_dsn
 from shiftboss.queue.states import FINAL, State, Verb
 from shiftboss.queue.store import awaiting, operate, read
 from shiftboss.queue.store.operate import Why
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import arun, run
 
 STATUS = {
     State.SCHEDULED: TaskResultStatus.READY,
@@ -56,14 +56,16 @@ class ShiftbossResult(TaskResult):  # type: ignore[misc]
         Woken by notification, and looking by itself each second. Raises StillRunning (a TimeoutError) when the
         time is up, InTransaction where the job cannot have been committed yet.
         """
-        _wait(int(self.id), self._authority(), seconds)
-        self.refresh()
+        async_to_sync(self.await_end)(seconds=seconds)
 
     async def await_end(self, *, seconds: float) -> None:
-        """As `wait_end`, from a coroutine. Waits in a thread of its own."""
-        await sync_to_async(_in_own_thread, thread_sensitive=False)(
-            lambda: _wait(int(self.id), self._authority(), seconds)
-        )
+        """As `wait_end`, from a coroutine."""
+        await sync_to_async(_refuse_in_transaction, thread_sensitive=True)()
+        try:
+            async with asyncio.timeout(seconds):
+                await _rest(int(self.id), self._authority(), seconds)
+        except TimeoutError:
+            raise StillRunning(f"job {self.id} has not ended within {seconds:g} s; it goes on") from None
         await self.arefresh()
 
     def cancel(self) -> None:
@@ -71,7 +73,7 @@ class ShiftbossResult(TaskResult):  # type: ignore[misc]
 
         Raises NoSuchJob, MovedOn where it has ended, Busy where another transaction has it in hand.
         """
-        answer = run(operate.cancel([int(self.id)], authority=self._authority()))
+        answer = run(operate.cancel_one(int(self.id), authority=self._authority()))
         for job in answer.unchanged:
             match job.why:
                 case Why.MISSING:
@@ -101,40 +103,27 @@ def error_of(attempt: read.AttemptRow) -> TaskError:
     )
 
 
-def _wait(job_id: int, authority: Authority, seconds: float) -> None:
-    connection = connections[conf.get().database]
-    if connection.in_atomic_block:
+def _refuse_in_transaction() -> None:
+    if connections[conf.get().database].in_atomic_block:
         raise InTransaction("end the transaction first: no worker sees a job before it is committed")
-    ends_at = time.monotonic() + seconds
-    with psycopg.connect(database_dsn(), autocommit=True, connect_timeout=5) as ear:
-        ear.execute("listen " + awaiting.CHANNEL)
-        waiter = run(awaiting.begin(job_id, authority=authority, seconds=seconds + LOOK_SECONDS))
+
+
+async def _rest(job_id: int, authority: Authority, seconds: float) -> None:
+    """Until the job is at rest, on a connection of its own."""
+    async with await psycopg.AsyncConnection.connect(database_dsn(), autocommit=True) as ear:
+        await ear.execute("listen " + awaiting.CHANNEL)
+        waiter = await arun(awaiting.begin(job_id, authority=authority, seconds=seconds), ear)
         try:
-            while not _at_rest(job_id, authority):
-                left = ends_at - time.monotonic()
-                if left <= 0:
-                    raise StillRunning(f"job {job_id} has not ended within {seconds:g} s; it goes on")
-                _listen(ear, job_id, min(left, LOOK_SECONDS))
+            while await arun(awaiting.state(job_id, authority=authority), ear) not in AT_REST:
+                await _listen(ear, job_id)
         finally:
-            run(awaiting.end(waiter, authority=authority))
+            # Where this fails the note expires by itself.
+            with suppress(psycopg.Error, ShiftbossError):
+                await arun(awaiting.end(waiter, authority=authority), ear)
 
 
-def _listen(ear: psycopg.Connection[Any], job_id: int, seconds: float) -> None:
-    """Until this job's notification comes, or the time is up."""
-    for notice in ear.notifies(timeout=seconds):
+async def _listen(ear: psycopg.AsyncConnection[Any], job_id: int) -> None:
+    """Until this job's notification comes, or it is time to look."""
+    async for notice in ear.notifies(timeout=LOOK_SECONDS):
         if notice.payload == str(job_id):
             return
-
-
-def _at_rest(job_id: int, authority: Authority) -> bool:
-    job = run(read.job(authority=authority, job_id=job_id))
-    if job is None:
-        raise NoSuchJob(f"there is no job {job_id}")
-    return job.state in AT_REST
-
-
-def _in_own_thread(do: Callable[[], None]) -> None:
-    try:
-        do()
-    finally:
-        connections.close_all()  # those of this thread

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -175,6 +176,14 @@ def test_a_request_that_was_done_is_not_done_again_when_the_job_would_allow_it(w
     acts.reprioritise(job_id, by=person(), priority=9)
     assert acts.reprioritise(job_id, by=person(), priority=5, request_id=request).repeated
     assert making.live(job_id)["priority"] == 9
+
+
+def test_who_has_no_id_does_a_request_once_too(worker: int) -> None:
+    request, job_id = a_request(), making.completed(worker).job_id
+    nobody = replace(person(), kind="system", id=None, name="system")
+    first = acts.rerun(job_id, by=nobody, request_id=request)
+    again = acts.rerun(job_id, by=nobody, request_id=request)
+    assert (again.new_job_id, again.repeated) == (first.new_job_id, True)
 
 
 @pytest.mark.parametrize("other", ["act", "job", "priority", "reason"])

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from shiftboss import Owner
 from shiftboss.queue.authority import MAX_KEY_LENGTH, MAX_OWNER_LENGTH, Scope, read_key
+from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import InvalidJob, KeyHeld
 from shiftboss.queue.states import State
 from shiftboss.queue.store import operate, upkeep
@@ -178,6 +179,29 @@ def test_asking_for_a_held_key_grants_nothing(perform: Perform) -> None:
     first = perform(enqueue(keyed(watchers=("sam",), **how), authority=Owner("kim")))
     perform(enqueue(keyed(watchers=("lee",), **how), authority=Owner("lee")))
     assert rows("select owner, watchers from shiftboss_job where id = %s", first.id) == [("kim", ["sam"])]
+
+
+def test_who_may_not_cancel_the_holder_may_not_replace_it(perform: Perform) -> None:
+    new = keyed(on_conflict="replace", key_scope=Scope.GLOBAL)
+    first = perform(enqueue(keyed(key_scope=Scope.GLOBAL, watchers=("sam",)), authority=Owner("kim")))
+    with pytest.raises(KeyHeld, match="another owner's"):
+        perform(enqueue(new, authority=Owner("lee")))
+    assert state(first.id) == "available"
+    second = perform(enqueue(new, authority=Owner("sam")))  # who watches may cancel
+    assert (state(first.id), second.existing) == ("cancelled", False)
+
+
+def test_a_follow_up_that_is_not_due_may_be_expedited_once_the_key_is_free(perform: Perform, worker: int) -> None:
+    holder = being_run(worker)
+    later = perform(enqueue(keyed(follow_up=True, due_in=3600), authority=SYSTEM))
+    [left] = perform(operate.expedite([later.id], authority=SYSTEM, by="kim")).unchanged
+    assert (left.why, left.holder) == (Why.KEY_HELD, holder)
+    run(operate.cancel([holder], authority=SYSTEM))
+    [row] = rows("select fence from shiftboss_job where id = %s", holder)
+    run(report("release", Lease(holder, row[0]), worker))
+    [changed] = perform(operate.expedite([later.id], authority=SYSTEM, by="kim")).changed
+    assert changed.after == "available"
+    assert holders() == [(later.id, "available")]
 
 
 BAD_KEYS = {

@@ -238,8 +238,49 @@ def test_a_day_is_kept_as_long_as_a_job_that_lives_has_a_row_in_it(
     assert perform(partitions.prune(authority=SYSTEM, retention_days=30)).dropped == ((parent, day),)
 
 
+def test_a_day_that_somebody_else_has_detached_is_theirs(perform: Perform) -> None:
+    [day] = old_days(range(40, 41))
+    execute(f"alter table shiftboss_event detach partition shiftboss_event_{day:%Y%m%d}")
+    answer = perform(partitions.prune(authority=SYSTEM, retention_days=30))
+    assert {parent for parent, _ in answer.dropped} == {"shiftboss_finished", "shiftboss_attempt"}
+    assert len(tables_of("shiftboss_event")) == 1
+
+
+def test_a_day_that_cannot_go_keeps_no_other_from_going(perform: Perform) -> None:
+    [blocked, other] = old_days(range(40, 42))
+    execute(f"create view archive as select * from shiftboss_attempt_{blocked:%Y%m%d}")
+    try:
+        answer = perform(partitions.prune(authority=SYSTEM, retention_days=30))
+        [(parent, day, reason)] = answer.failed
+        assert (parent, day) == ("shiftboss_attempt", blocked)
+        assert "depend" in reason
+        assert len(answer.dropped) == 5
+        assert other not in days_of("shiftboss_attempt")
+        again = perform(partitions.prune(authority=SYSTEM, retention_days=30))
+        assert [failed[:2] for failed in again.failed] == [("shiftboss_attempt", blocked)]
+    finally:
+        execute("drop view archive")
+    assert perform(partitions.prune(authority=SYSTEM, retention_days=30)).dropped == (
+        ("shiftboss_attempt", blocked),
+    )
+
+
+def test_a_partition_with_a_name_of_somebody_elses_stops_nothing(perform: Perform) -> None:
+    execute(
+        "create table shiftboss_event_archive partition of shiftboss_event"
+        " for values from ('2001-01-01+00') to ('2001-01-02+00')"
+    )
+    try:
+        perform(partitions.make_partitions(authority=SYSTEM, days_ahead=3))
+        assert perform(partitions.prune(authority=SYSTEM, retention_days=30)) == Pruned((), (), ())
+    finally:
+        execute("drop table shiftboss_event_archive")
+
+
 def test_tables_that_are_no_days_of_the_history_are_left_alone(perform: Perform) -> None:
     others = (
+        "shiftboss_event_20200231",
+        "shiftboss_finished_20200102",
         "shiftboss_finished_backup",
         "other_20200101",
         "shiftboss_finished_backup_20200101",

@@ -1,5 +1,6 @@
 """Awaiting the end of a job, and ending it, by its result."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,22 @@ def test_waiting_is_bounded_and_never_ends_the_job() -> None:
     assert issubclass(StillRunning, TimeoutError)
     assert result.status == TaskResultStatus.READY
     assert rows("select id from shiftboss_waiter") == []
+
+
+@pytest.mark.requirement("R10")
+def test_many_may_wait_at_once_and_who_gives_up_leaves_nothing() -> None:
+    result = add.enqueue(1)
+
+    async def wait_and_give_up() -> list[BaseException | None]:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(result.await_end(seconds=60), 0.3)
+        return await asyncio.gather(*(result.await_end(seconds=0.5) for _ in range(20)), return_exceptions=True)
+
+    answers = async_to_sync(wait_and_give_up)()
+    assert [type(answer) for answer in answers] == [StillRunning] * 20
+    wait_for(lambda: rows("select id from shiftboss_waiter") == [], seconds=5)
+    listening = "select count(*) from pg_stat_activity where query like 'listen shiftboss_rested%%'"
+    wait_for(lambda: scalar(listening) == 0, seconds=5)
 
 
 @pytest.mark.requirement("R10")

@@ -123,6 +123,7 @@ class _Holder:
     state: State
     enqueued_at: datetime
     follow_up: bool
+    own: bool
 
 
 def _enqueued(id: int, state: str, at: datetime, *_: Any) -> Enqueued:
@@ -134,7 +135,7 @@ _ENQUEUE_KEYED = Statement("enqueue_keyed", _enqueued)
 _ENQUEUE_FOLLOW_UP = Statement("enqueue_follow_up", _enqueued)
 _ENQUEUE_MANY = Statement("enqueue_many", lambda id, state, at, key, _: (key, _enqueued(id, state, at)))
 _REPLACE = Statement("replace", _enqueued)
-_HOLDERS = Statement("holders", lambda id, state, at, follow_up: _Holder(id, State(state), at, follow_up))
+_HOLDERS = Statement("holders", lambda id, state, *rest: _Holder(id, State(state), *rest))
 _RESERVE = Statement("reserve", lambda now, ids: (now, ids))
 _COPY_JOBS = Statement("copy_jobs", lambda *_: None)
 _COPIED = Statement("copied", lambda *_: None)
@@ -184,7 +185,7 @@ def _enqueue_keyed(job: NewJob, params: dict[str, Any]) -> Verb[Enqueued]:
     for _ in range(ROUNDS):
         rows = yield _ENQUEUE_KEYED.call(**params)
         if not rows:
-            holders = {h.follow_up: h for h in (yield _HOLDERS.call(key=params["key"]))}
+            holders = {h.follow_up: h for h in (yield _HOLDERS.call(key=params["key"], owner=params["owner"]))}
             rows = yield from _meet(job, params, holders.get(False), holders.get(True))
         if rows:
             enqueued: Enqueued = rows[0]
@@ -205,6 +206,8 @@ def _meet(
         return []
     if job.on_conflict is OnConflict.EXISTING:
         return [Enqueued(met.id, met.state, met.enqueued_at, existing=True)]
+    if job.on_conflict is OnConflict.REPLACE and not met.own:
+        raise KeyHeld(str(job.key), met.id, "it is another owner's, and not this authority's to replace")
     if job.on_conflict is OnConflict.REPLACE and met.state in WAITING:
         return (yield from with_todays_partitions(lambda: _replace(met.id, params)))
     if job.on_conflict is OnConflict.REPLACE:

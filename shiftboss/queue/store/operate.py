@@ -92,6 +92,7 @@ _MATCHING = Statement("matching", lambda id: int(id))
 _COUNT_MATCHING = Statement("count_matching", lambda n: int(n))
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _LOCK_TIMEOUT = Statement("lock_timeout", lambda *_: None)
+_PATIENCE = Statement("patience", lambda setting: str(setting))
 _HOLD = Statement("hold", lambda id: int(id))
 
 
@@ -142,6 +143,21 @@ def cancel(job_ids: Sequence[int], *, authority: Authority, cause: str = "user")
     """
     params = {"owner": owner_of(authority), "cause": cause}
     return (yield from _act(states.Verb.CANCEL, _CANCEL, job_ids, params))
+
+
+def cancel_one(job_id: int, *, authority: Authority) -> Verb[Answer]:
+    """As `cancel`, and waits a moment for who has the job in hand, such as a heartbeat."""
+    answer: Answer = yield Atomic(_cancel_held(job_id, authority))
+    return answer
+
+
+def _cancel_held(job_id: int, authority: Authority) -> Verb[Answer]:
+    [patience] = yield _PATIENCE.call()
+    yield from hold([job_id], authority=authority)
+    answer = yield from cancel([job_id], authority=authority)
+    # The transaction may be the caller's, who goes on with a patience of their own.
+    yield _LOCK_TIMEOUT.call(milliseconds=patience)
+    return answer
 
 
 def expedite(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import errors as pg
 from psycopg import sql
 
@@ -33,22 +34,33 @@ class Partitions:
 class Pruned:
     """Day partitions dropped now, and kept because a live job has a row in them.
 
-    Pending ones wait for a lock or for a reader's snapshot; the next pass goes on with them.
+    Pending ones wait for a lock or for a reader's snapshot; the next pass goes on with them. Failed ones could not
+    be dropped for the reason given: something of somebody else's depends on them.
     """
 
     dropped: tuple[tuple[str, date], ...]
     kept: tuple[tuple[str, date], ...]
     pending: tuple[tuple[str, date], ...]
+    failed: tuple[tuple[str, date, str], ...] = ()
 
 
 def _first(value: Any, *_: Any) -> Any:
     return value
 
 
+def _day(digits: str) -> date | None:
+    """The day that a partition's name ends in; None where somebody has named a table like one."""
+    try:
+        return date.fromisoformat(digits)
+    except ValueError:
+        return None
+
+
 _TODAY = Statement("today", _first)
-_PARTITIONS = Statement("partitions", lambda parent, day: (parent, day))
+_PARTITIONS = Statement("partitions", lambda parent, day: (parent, _day(day)))
 _MAKE_PARTITION = Statement("make_partition", _first)
-_OLD_PARTITIONS = Statement("old_partitions", lambda parent, day, standing: (parent, day, standing))
+_OLD_PARTITIONS = Statement("old_partitions", lambda parent, day, standing: (parent, _day(day), standing))
+_MARK = Statement("mark_partition", lambda *_: None)
 _HAS_LIVE = Statement("has_live", _first)
 _DETACH = Statement("detach", lambda *_: None)
 _FINALIZE = Statement("finalize", lambda *_: None)
@@ -130,8 +142,11 @@ def prune(*, authority: Authority, retention_days: float) -> Verb[Pruned]:
     dropped: list[tuple[str, date]] = []
     kept: list[tuple[str, date]] = []
     pending: list[tuple[str, date]] = []
+    failed: list[tuple[str, date, str]] = []
     stuck: set[str] = set()
     for parent, day, standing in (yield _OLD_PARTITIONS.call(before=before)):
+        if day is None:
+            continue
         if parent in stuck:
             # A table can have one pending detach at a time.
             pending.append((parent, day))
@@ -143,9 +158,12 @@ def prune(*, authority: Authority, retention_days: float) -> Verb[Pruned]:
             pending.append((parent, day))
         except (pg.UndefinedTable, pg.UndefinedObject):
             pass  # another process was faster
+        except psycopg.Error as error:
+            # Such as a view that reads this day: one that cannot go must not keep the others.
+            failed.append((parent, day, str(error).strip().partition("\n")[0]))
         else:
             (dropped if gone else kept).append((parent, day))
-    return Pruned(tuple(dropped), tuple(kept), tuple(pending))
+    return Pruned(tuple(dropped), tuple(kept), tuple(pending), tuple(failed))
 
 
 def _drop(parent: str, day: date, standing: str) -> Verb[bool]:
@@ -156,6 +174,7 @@ def _drop(parent: str, day: date, standing: str) -> Verb[bool]:
             [live] = yield _HAS_LIVE.call(**names)
             if live:
                 return False
+        yield _MARK.call(**names)
         yield _DETACH.call(**names)
     elif standing == "pending":
         yield _FINALIZE.call(**names)

@@ -1,4 +1,4 @@
--- Acts, the newest first. Indexes: primary key, shiftboss_audit_job.
+-- Acts, the newest first. Indexes: primary key, shiftboss_audit_job, shiftboss_audit_queue.
 select
 -- part: audit_columns
 from shiftboss_audit

@@ -5,13 +5,15 @@ with picked as materialized (
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
         and j.state in ('scheduled', 'retryable')
-        and not j.follow_up
+        and (not j.follow_up or not exists (
+            select from shiftboss_job h
+            where h.key = j.key and h.state <> 'quarantined' and not h.follow_up))
     order by j.id
     for no key update skip locked
 ),
 expedited as (
     update shiftboss_job j
-    set state = 'available', due_at = least(j.due_at, clock_timestamp())
+    set state = 'available', due_at = least(j.due_at, clock_timestamp()), follow_up = false
     from picked p
     where j.id = p.id
     returning j.id, j.queue, j.priority, j.event_seq, p.state as state_before

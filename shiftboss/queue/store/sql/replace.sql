@@ -1,5 +1,5 @@
 -- enqueue with on_conflict `replace`: the waiting holder of the key is superseded by the new job.
--- Guard: the holder still waits (a job keeps its key). Indexes: primary key, shiftboss_job_key.
+-- Guard: the holder still waits (a job keeps its key and its owner, which holders.sql tells). Indexes: primary key, shiftboss_job_key.
 with ended as (
     delete from shiftboss_job j
     where j.id = %(holder)s and j.state in ('scheduled', 'available', 'retryable')

@@ -1,4 +1,4 @@
--- Somebody may await the end of one of these: `rested` holds the ids. Index: shiftboss_waiter_job.
+-- Somebody may await the end of one of these: `rested` holds the ids. Few wait at a time: read whole.
 awaited as (
     select pg_notify('shiftboss_rested', id::text)
     from rested

@@ -1,0 +1,10 @@
+-- Where a job stands, live or finished. Indexes: primary key, shiftboss_finished_id.
+select j.state
+from shiftboss_job j
+where j.id = %(id)s
+-- part: owned
+union all
+select j.state
+from shiftboss_finished j
+where j.id = %(id)s
+-- part: owned
