@@ -277,6 +277,16 @@ def test_a_partition_with_a_name_of_somebody_elses_stops_nothing(perform: Perfor
         execute("drop table shiftboss_event_archive")
 
 
+def test_days_of_another_table_are_not_ours(perform: Perform) -> None:
+    execute("create table orders (at timestamptz) partition by range (at)")
+    execute("create table orders_20200101 partition of orders for values from ('2020-01-01') to ('2020-01-02')")
+    try:
+        assert perform(partitions.prune(authority=SYSTEM, retention_days=1)) == Pruned((), (), ())
+        assert scalar("select to_regclass('orders_20200101')")
+    finally:
+        execute("drop table orders")
+
+
 def test_tables_that_are_no_days_of_the_history_are_left_alone(perform: Perform) -> None:
     others = (
         "shiftboss_event_20200231",

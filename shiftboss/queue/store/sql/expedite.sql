@@ -1,13 +1,11 @@
 -- expedite: an operator makes waiting jobs available before they are due.
--- Guard: scheduled or retryable, not behind the holder of its key; row locks never waited for. Index: primary key.
+-- Guard: scheduled or retryable; the unique index lets no follow-up pass the holder of its key; row locks never
+-- waited for. Index: primary key.
 with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
         and j.state in ('scheduled', 'retryable')
-        and (not j.follow_up or not exists (
-            select from shiftboss_job h
-            where h.key = j.key and h.state <> 'quarantined' and not h.follow_up))
     order by j.id
     for no key update skip locked
 ),

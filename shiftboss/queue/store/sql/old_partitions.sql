@@ -8,7 +8,6 @@ from pg_class c
 join pg_class p on p.relname = left(c.relname, -9) and p.relnamespace = c.relnamespace
 left join pg_inherits i on i.inhrelid = c.oid
 where p.oid in ('shiftboss_finished'::regclass, 'shiftboss_attempt'::regclass, 'shiftboss_event'::regclass)
-    and c.relkind = 'r' and c.relname ~ '_[0-9]{8}$'
     and right(c.relname, 8) < to_char(%(before)s::date, 'YYYYMMDD')
     and (i.inhparent = p.oid
         or i.inhparent is null
