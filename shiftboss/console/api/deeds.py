@@ -7,8 +7,9 @@ from django.http import HttpRequest
 from ninja import Header, Router
 
 from shiftboss import acts
-from shiftboss.acts import Act, Person
+from shiftboss.acts import Act
 from shiftboss.console.api import schemas
+from shiftboss.console.api.door import caller
 from shiftboss.console.api.reads import answers, job_number
 
 router = Router()
@@ -35,7 +36,7 @@ def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: s
     """An act on a job that takes nothing but a reason."""
 
     def view(request: HttpRequest, job_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None) -> Any:
-        return do(job_number(job_id), by=_person(request), reason=payload.reason, request_id=key)
+        return do(job_number(job_id), by=caller(request), reason=payload.reason, request_id=key)
 
     view.__name__ = act.value
     _route(act, f"/jobs/{{job_id}}/{act}", "jobs", summary, description)(view)
@@ -84,7 +85,7 @@ def reprioritise(request: HttpRequest, job_id: str, payload: schemas.Reprioritis
     """Another priority."""
     return acts.reprioritise(
         job_number(job_id),
-        by=_person(request),
+        by=caller(request),
         priority=payload.priority,
         reason=payload.reason,
         request_id=key,
@@ -95,7 +96,7 @@ def reprioritise(request: HttpRequest, job_id: str, payload: schemas.Reprioritis
 def reschedule(request: HttpRequest, job_id: str, payload: schemas.Reschedule, key: Key = None) -> Any:
     """Another time."""
     return acts.reschedule(
-        job_number(job_id), by=_person(request), due_at=payload.due_at, reason=payload.reason, request_id=key
+        job_number(job_id), by=caller(request), due_at=payload.due_at, reason=payload.reason, request_id=key
     )
 
 
@@ -108,15 +109,10 @@ def reschedule(request: HttpRequest, job_id: str, payload: schemas.Reschedule, k
 )
 def pause(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> Any:
     """A pause."""
-    return acts.pause(payload.queue, by=_person(request), reason=payload.reason, request_id=key)
+    return acts.pause(payload.queue, by=caller(request), reason=payload.reason, request_id=key)
 
 
 @_route(Act.RESUME, "/queues/resume", "queues", "Resume a queue", "Lets a queue be claimed again.")
 def resume(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> Any:
     """The end of a pause."""
-    return acts.resume(payload.queue, by=_person(request), reason=payload.reason, request_id=key)
-
-
-def _person(request: HttpRequest) -> Person:
-    person: Person = request.auth  # type: ignore[attr-defined]
-    return person
+    return acts.resume(payload.queue, by=caller(request), reason=payload.reason, request_id=key)

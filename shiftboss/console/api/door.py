@@ -2,7 +2,7 @@
 
 import json
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from django.db import connections, transaction
 from django.http import HttpRequest
@@ -52,6 +52,17 @@ def _by_session(request: HttpRequest) -> Person:
     if request.method not in SAFE and csrf.trouble(request):
         raise errors.ForeignForm("a session needs its CSRF token for an act, as the header X-CSRFToken")
     return Person.of_user(user, via=Via.API)
+
+
+class _LetIn(HttpRequest):
+    """A request that `Bearer` has let in, as the framework hands it on."""
+
+    auth: Person
+
+
+def caller(request: HttpRequest) -> Person:
+    """Who shows the token, or has logged in."""
+    return cast(_LetIn, request).auth
 
 
 class StrictJson(Parser):

@@ -8,7 +8,7 @@ import django.db
 import psycopg
 from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from ninja.errors import HttpError, ValidationError
+from ninja.errors import ValidationError
 
 from shiftboss.acts import Lacking
 from shiftboss.console.filters import BadFilter
@@ -195,7 +195,7 @@ ANSWERS: dict[type[Exception], Answer] = {
 """The most special class that fits is the answer. An error that has none is the project's to answer and to log."""
 
 
-def answer(request: HttpRequest, problem: Exception) -> HttpResponse:
+def answer(request: HttpRequest, problem: Any) -> HttpResponse:
     """The answer to an error of `ANSWERS`; another one is raised again."""
     cause = problem.__cause__
     fits = _fitting(cause) if isinstance(problem, django.db.Error) and cause is not None else None
@@ -216,7 +216,7 @@ def _fitting(problem: BaseException) -> Answer | None:
     return next((ANSWERS[kind] for kind in type(problem).__mro__ if kind in ANSWERS), None)
 
 
-def of_framework(request: HttpRequest, problem: HttpError) -> HttpResponse:
+def of_framework(request: HttpRequest, problem: Any) -> HttpResponse:
     """The answer to an error that the framework itself has raised: a body that `parse` refused, or none."""
     return answer(
         request, problem.__cause__ if isinstance(problem.__cause__, Malformed) else Malformed(str(problem))

@@ -10,7 +10,7 @@ from ninja.renderers import BaseRenderer
 
 from shiftboss import acts
 from shiftboss.console.api import deeds, errors, reads
-from shiftboss.console.api.door import Bearer, StrictJson, guarded, nothing_here
+from shiftboss.console.api.door import Bearer, StrictJson, caller, guarded, nothing_here
 from shiftboss.console.stored import dumps
 
 VERSION = "1"
@@ -48,14 +48,14 @@ api = NinjaAPI(
 api.add_router("", reads.router)
 api.add_router("", deeds.router)
 for _error in errors.HANDLED:
-    api.add_exception_handler(_error, errors.answer)  # type: ignore[arg-type]
-api.add_exception_handler(HttpError, errors.of_framework)  # type: ignore[arg-type]
+    api.add_exception_handler(_error, errors.answer)
+api.add_exception_handler(HttpError, errors.of_framework)
 
 
 @api.get("/openapi.json", include_in_schema=False)
 def openapi(request: HttpRequest) -> HttpResponse:
     """The schema, for whoever may see jobs: like everything here it says nothing to strangers."""
-    acts.require(acts.VIEW, by=request.auth)  # type: ignore[attr-defined]
+    acts.require(acts.VIEW, by=caller(request))
     return HttpResponse(dumps(schema(request.path.removesuffix("openapi.json"))), content_type="application/json")
 
 

@@ -10,6 +10,7 @@ from shiftboss.acts import LARGEST_ID
 from shiftboss.conf import ConfigError, check_queue
 from shiftboss.console import listing, standing
 from shiftboss.console.api import schemas
+from shiftboss.console.api.door import caller
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
@@ -134,7 +135,7 @@ def job_number(text: str) -> int:
 
 
 def _may(request: HttpRequest, permission: str) -> None:
-    acts.require(permission, by=request.auth)  # type: ignore[attr-defined]
+    acts.require(permission, by=caller(request))
 
 
 def _known(request: HttpRequest, wanted: Schema) -> None:

@@ -4,6 +4,7 @@ A page's script asks for the form alone and shows it above the page; without it 
 Either way it is no part of what keeps itself fresh: no refresh touches what is typed, the token or the request id.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -34,7 +35,7 @@ class Said:
 
 
 @method_decorator(csrf_exempt, name="dispatch")  # `post` makes the check itself
-class Acting(View):
+class Acting(ABC, View):
     """One act. Subclasses know its subject, a job or a queue."""
 
     http_method_names = ["get", "head", "post"]
@@ -84,17 +85,17 @@ class Acting(View):
         news.keep(request, acted, facts=form.facts())
         return live.private(HttpResponse(status=303, headers={"Location": self.leads_to()}))
 
+    @abstractmethod
     def perform(self, form: ReasonForm) -> Acted:
         """Do what the form says."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, new or as it was sent, and what there is to say."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leads_to(self) -> str:
         """Where one comes from, and goes back to."""
-        raise NotImplementedError
 
     def new_form(self, **initial: Any) -> ReasonForm:
         """An empty form, with an id of its own."""
