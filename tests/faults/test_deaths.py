@@ -3,10 +3,10 @@
 import os
 import signal
 
-import psutil
 import pytest
 
 from shiftboss.queue.states import State
+from tests.processes import runs
 from tests.runtime import tasks
 from tests.runtime.programs import QUICK, House, attempts, job, totals, wait_for_state
 from tests.waiting import wait_for
@@ -22,8 +22,7 @@ def test_every_job_of_a_killed_keeper_ends_once_and_within_lease_and_5_seconds(h
     first.kill(signal.SIGKILL)
     house.worker(threads=100, wait=False)
     house.maintainer()
-    psutil.wait_procs(executors, timeout=2)
-    assert not any(executor.is_running() for executor in executors)
+    wait_for(lambda: not any(runs(executor) for executor in executors), seconds=5)
     wait_for(
         lambda: all(attempts(one) or job(one).state is State.COMPLETED for one in jobs),
         seconds=QUICK["LEASE_SECONDS"] + 5,
@@ -121,7 +120,7 @@ def test_a_keeper_stopped_beyond_its_lease_loses_it_and_its_late_write_is_record
     first.kill(signal.SIGSTOP)
     house.maintainer()
     # The sentinel ends the handler before the lease does, though its keeper says nothing.
-    wait_for(lambda: all(e.status() == psutil.STATUS_ZOMBIE for e in executors if e.is_running()), seconds=5)
+    wait_for(lambda: not any(runs(executor) for executor in executors), seconds=5)
     house.worker(threads=1)
     wait_for(lambda: job(job_id).fence == 2, seconds=20)
     first.kill(signal.SIGCONT)

@@ -16,6 +16,8 @@ import psycopg
 
 from shiftboss.supervisor_conf import control, places, render
 from shiftboss.supervisor_conf.postgres import Postgres
+from tests.processes import command_line as words_of
+from tests.processes import runs
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,14 +112,15 @@ class Tree:
 
     def left(self) -> list[psutil.Process]:
         """What still runs of all that it was seen to start."""
-        return [p for p in self.known if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        return [p for p in self.known if runs(p)]
 
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
         if self.up.poll() is None:
             self.interrupt()
         for process in self.left():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def ask(self, query: str) -> Any:
         """The one value that the embedded database answers."""
@@ -131,10 +134,7 @@ class Tree:
 
     def command_lines(self) -> dict[psutil.Process, list[str]]:
         """The words of each process that runs now."""
-        lines = {}
-        for process in self.processes():
-            with suppress(psutil.NoSuchProcess):
-                lines[process] = process.cmdline()
+        lines = {process: words_of(process) for process in self.processes()}
         return {process: line for process, line in lines.items() if line}
 
 

@@ -18,6 +18,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import run
+from tests.processes import command_line, runs
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,8 +75,7 @@ class Program:
 
     def children(self, words: str) -> list[psutil.Process]:
         """Living children whose command line holds the words."""
-        alive = [p for p in psutil.Process(self.pid).children() if p.status() != psutil.STATUS_ZOMBIE]
-        return [p for p in alive if words in _command_line(p)]
+        return [p for p in psutil.Process(self.pid).children() if words in " ".join(command_line(p)) and runs(p)]
 
     def executors(self) -> list[psutil.Process]:
         """A worker's executors."""
@@ -96,13 +96,6 @@ class Program:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
         self.process.wait(30)
-
-
-def _command_line(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:  # it has ended meanwhile
-        return ""
 
 
 class House:
