@@ -30,11 +30,27 @@ class Pool:
     workers: int = setting(1, "worker programs of this pool that the supervisor keeps alive")
     processes: int = setting(1, "executor processes of one worker")
     threads: int = setting(8, "threads of one executor; slots of a worker = processes × threads")
+    isolated: int = setting(
+        2, "jobs with isolation `process` that a worker runs at once, each in an executor to itself"
+    )
 
     @property
     def slots(self) -> int:
         """Handlers that one worker runs at the same time."""
         return self.processes * self.threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """What holds for the jobs of one queue, before what their tasks say."""
+
+    concurrency: int | None = setting(
+        None, "jobs of the queue that run at once over all workers; people may change it"
+    )
+    sequential: bool = setting(False, "one job at a time in strict order; a retry holds the line")
+    max_attempts: int | None = setting(None, "failures after which a job is quarantined")
+    timeout_seconds: float | None = setting(None, "how long one attempt may run")
+    backoff_seconds: float | None = setting(None, "what a retry waits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +60,20 @@ class Config:
     database: str = setting("default", "alias of the database that holds the record")
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
-        "worker pools by name: `queues`, `workers`, `processes`, `threads`",
+        "worker pools by name: `queues`, `workers`, `processes`, `threads`, `isolated`",
+    )
+    queues: Mapping[str, QueueOptions] = setting(
+        dict,
+        "options of queues by name: `concurrency`, `sequential`, and in the place of what a task says "
+        "`max_attempts`, `timeout_seconds`, `backoff_seconds`",
     )
     lease_seconds: float = setting(30.0, "how long a claim or heartbeat holds a job")
     heartbeat_seconds: float = setting(5.0, "time between heartbeats; at most a third of the lease")
     poll_seconds: float = setting(1.0, "time between looks for work when no notification comes")
     drain_seconds: float = setting(20.0, "how long a stopping worker waits for running jobs")
+    grace_seconds: float = setting(
+        5.0, "how long a handler may go on after it was asked to end, before its process is ended"
+    )
     max_attempts: int = setting(5, "failures after which a job is quarantined; a task may say otherwise")
     max_losses: int = setting(3, "losses (lease expired, process died) after which a job is quarantined")
     backoff_seconds: float = setting(5.0, "base of the exponential, jittered backoff after a failure")
@@ -66,6 +90,18 @@ class Config:
     partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready; at most 366")
     stage_seconds: float = setting(0.5, "time between two passes that make due jobs available")
     reap_seconds: float = setting(1.0, "time between two passes over expired leases")
+    queue_authorizer: str | None = setting(
+        None, "dotted path of `f(authority, queue, task) -> bool`: who may enqueue where; one that raises refuses"
+    )
+    watch_authorizer: str | None = setting(
+        None,
+        "dotted path of `f(authority, job_id, key) -> bool`: who becomes a watcher by asking for a key that a job "
+        "holds already; nobody where it is not set",
+    )
+    observers: tuple[str, ...] = setting((), "dotted paths of observers of what workers do")
+    observer_backlog: int = setting(
+        1000, "observations that may wait for the observers; more are dropped and counted"
+    )
 
 
 MAX_QUEUE_LENGTH = 100
@@ -93,11 +129,39 @@ def _pool(name: str, given: Any) -> Pool:
         pool = Pool(**{**given, "name": name, "queues": tuple(check_queue(q) for q in queues)})
     except ConfigError as problem:
         raise ConfigError(f'{where}["queues"]: {problem}') from None
-    for key, low, high in (("workers", 0, 1000), ("processes", 1, 256), ("threads", 1, 1024)):
+    limits = (("workers", 0, 1000), ("processes", 1, 256), ("threads", 1, 1024), ("isolated", 0, 256))
+    for key, low, high in limits:
         value = getattr(pool, key)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ConfigError(f"{where}[{key!r}] must be a whole number from {low} to {high}, not {value!r}")
     return pool
+
+
+def _queue(name: str, given: Any) -> QueueOptions:
+    where = f'SHIFTBOSS["QUEUES"][{name!r}]'
+    check_queue(name)
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} must be a dict, not {type(given).__name__}")
+    known = {f.name for f in fields(QueueOptions)}
+    if unknown := set(given) - known:
+        raise ConfigError(f"{where} has unknown keys {sorted(map(str, unknown))}; known are {sorted(known)}")
+    for key, high, whole in (
+        ("concurrency", 10_000, True),
+        ("max_attempts", 2**31 - 1, True),
+        ("timeout_seconds", 2**31 - 1, False),
+        ("backoff_seconds", 2**31 - 1, False),
+    ):
+        value, kinds = given.get(key), (int,) if whole else (int, float)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= high
+        ):
+            kind = "whole number" if whole else "number"
+            raise ConfigError(f"{where}[{key!r}] must be a {kind} above 0 and at most {high}, not {value!r}")
+    if not isinstance(given.get("sequential", False), bool):
+        raise ConfigError(f"{where}['sequential'] must be True or False, not {given['sequential']!r}")
+    if given.get("sequential") and given.get("concurrency") not in (None, 1):
+        raise ConfigError(f"{where} is sequential, so its concurrency is 1: leave `concurrency` out")
+    return QueueOptions(**given)
 
 
 def read(given: Any) -> Config:
@@ -113,6 +177,10 @@ def read(given: Any) -> Config:
             if not isinstance(value, Mapping) or not value:
                 raise ConfigError('SHIFTBOSS["POOLS"] must be a non-empty dict of pools by name')
             values["pools"] = {str(name): _pool(str(name), pool) for name, pool in value.items()}
+        elif key == "QUEUES":
+            if not isinstance(value, Mapping):
+                raise ConfigError('SHIFTBOSS["QUEUES"] must be a dict of options by queue name')
+            values["queues"] = {str(name): _queue(str(name), options) for name, options in value.items()}
         else:
             values[key.lower()] = _typed(key, value, known[key].default)
     config = Config(**values)
@@ -131,6 +199,14 @@ def read(given: Any) -> Config:
 
 def _typed(key: str, value: Any, default: Any) -> Any:
     assert default is not MISSING
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
+            raise ConfigError(f"SHIFTBOSS[{key!r}] must be a list of dotted paths, not {value!r}")
+        return tuple(value)
+    if default is None:
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ConfigError(f"SHIFTBOSS[{key!r}] must be a dotted path or None, not {value!r}")
+        return value
     if isinstance(default, str):
         if not isinstance(value, str) or not value:
             raise ConfigError(f"SHIFTBOSS[{key!r}] must be a non-empty string, not {value!r}")

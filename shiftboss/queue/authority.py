@@ -8,14 +8,16 @@ from typing import NamedTuple
 from shiftboss.queue.errors import NotAllowed
 
 MAX_OWNER_LENGTH = 200
+SEPARATOR = "::"
+"""Stands between owner and key in the record; no owner's id holds it or ends in part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
     """One owner: sees and acts on its own jobs only.
 
-    `id` is any text of 1 to 200 characters without control characters or lone surrogates.
-    Raises ValueError otherwise.
+    `id` is any text of 1 to 200 characters without control characters or lone surrogates; it neither holds `::`
+    nor ends in `:`. Raises ValueError otherwise.
     """
 
     id: str
@@ -29,6 +31,10 @@ class Owner:
             raise ValueError(f"an Owner's id has at most {MAX_OWNER_LENGTH} characters, not {len(self.id)}")
         if any(c < " " or "\ud800" <= c <= "\udfff" or c == "\x7f" for c in self.id):
             raise ValueError("an Owner's id holds a control character or a lone surrogate")
+        if SEPARATOR in self.id or self.id.endswith(SEPARATOR[:1]):
+            raise ValueError(
+                f"an Owner's id neither holds {SEPARATOR!r} nor ends in {SEPARATOR[:1]!r}: {self.id!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,8 @@ def scoped_key(key: str, *, authority: Authority, scope: Scope = Scope.OWNER) ->
     owner = owner_of(authority)
     if scope is Scope.GLOBAL:
         return f"global:{key}"
-    # The length says where the owner ends, whatever the owner's id holds.
-    return f"system:{key}" if owner is None else f"owner:{len(owner)}:{owner}:{key}"
+    # The first separator ends the owner, whatever the key holds.
+    return f"system:{key}" if owner is None else f"owner:{owner}{SEPARATOR}{key}"
 
 
 def read_key(text: str) -> ScopedKey:
@@ -106,6 +112,5 @@ def _parts(kind: str, rest: str) -> tuple[ScopedKey, Authority]:
         return ScopedKey(Scope.GLOBAL, None, rest), System()
     if kind == "system":
         return ScopedKey(Scope.OWNER, None, rest), System()
-    length, _, rest = rest.partition(":")
-    owner, key = rest[: int(length)], rest[int(length) + 1 :]
+    owner, _, key = rest.partition(SEPARATOR)
     return ScopedKey(Scope.OWNER, owner, key), Owner(owner)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 
@@ -13,7 +14,7 @@ class Lease(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A job that has just been leased. `args` is JSON text."""
+    """A job that has just been leased. `args` and `checkpoint` are JSON texts."""
 
     id: int
     fence: int
@@ -25,11 +26,29 @@ class Claimed(NamedTuple):
     failures: int
     losses: int
     suspect: bool
+    revision_id: int | None = None
+    checkpoint: str | None = None
 
     @property
     def lease(self) -> Lease:
         """The right that came with the claim."""
         return Lease(self.id, self.fence)
+
+
+class NoteKind(StrEnum):
+    """What a running handler can tell of itself."""
+
+    PROGRESS = "progress"
+    CHECKPOINT = "checkpoint"
+    EVENT = "event"
+
+
+class Note(NamedTuple):
+    """Something that a running handler tells: `data` is JSON text, `name` that of an event."""
+
+    kind: NoteKind
+    data: str
+    name: str = ""
 
 
 class Mark(NamedTuple):
@@ -90,7 +109,11 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
-    """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent."""
+    """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent.
+
+    `tainted`: executors that only wait for their end; `dropped`: observations that no observer got; `resources`:
+    JSON text, for each resource how many there are, are lent out and are waited for.
+    """
 
     state: str
     in_use: int
@@ -98,3 +121,6 @@ class WorkerStatus:
     tasks: tuple[str, ...]
     lag_ms: int
     losses: int
+    tainted: int = 0
+    dropped: int = 0
+    resources: str = "{}"

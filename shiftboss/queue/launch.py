@@ -116,10 +116,12 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         queues=pool.queues,
         processes=pool.processes,
         threads=pool.threads,
+        isolated=pool.isolated,
         lease_seconds=config.lease_seconds,
         heartbeat_seconds=config.heartbeat_seconds,
         poll_seconds=config.poll_seconds,
         drain_seconds=config.drain_seconds,
+        grace_seconds=config.grace_seconds,
         stage_seconds=config.stage_seconds,
         reap_seconds=config.reap_seconds,
         unknown_task_seconds=config.unknown_task_seconds,
@@ -131,6 +133,8 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         executor_argv=EXECUTOR_ARGV,
         code_version=os.environ.get("SHIFTBOSS_CODE_VERSION"),
         run_folder=str(run_folder(dsn)),
+        observers=config.observers,
+        observer_backlog=config.observer_backlog,
     )
 
 

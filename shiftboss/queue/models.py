@@ -71,6 +71,7 @@ class JobColumns(Window):
     quarantine_reason = models.TextField(null=True)
     quarantined_at = models.DateTimeField(null=True)
     progress = models.JSONField(null=True)
+    checkpoint = models.JSONField(null=True)
     event_seq = models.IntegerField()
     error_code = models.TextField(null=True)
     error_type = models.TextField(null=True)
@@ -86,6 +87,7 @@ class Job(JobColumns):
 
     id = models.BigAutoField(primary_key=True)
     follow_up = models.BooleanField()
+    slot_id = models.BigIntegerField(null=True)
 
     class Meta(JobColumns.Meta):
         abstract = False
@@ -94,9 +96,11 @@ class Job(JobColumns):
         default_permissions = ("view",)
         # One for each act; `shiftboss.acts` asks for them.
         permissions = [
+            ("backfill_task", "Can start, pause and retry backfills"),
             ("cancel_job", "Can cancel jobs"),
             ("discard_job", "Can discard quarantined jobs"),
             ("expedite_job", "Can expedite jobs"),
+            ("limit_queue", "Can limit how many jobs of a queue run at once"),
             ("pause_queue", "Can pause queues"),
             ("purge_history", "Can purge the history"),
             ("quarantine_job", "Can quarantine waiting jobs"),
@@ -186,6 +190,9 @@ class Worker(Window):
     lag_ms = models.IntegerField()
     worst_lag_ms = models.IntegerField()
     losses = models.IntegerField()
+    resources = models.JSONField()
+    tainted = models.IntegerField()
+    dropped = models.BigIntegerField()
     started_at = models.DateTimeField()
     heartbeat_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
@@ -197,17 +204,89 @@ class Worker(Window):
 
 
 class Queue(Window):
-    """What people have ordered of a queue: a pause."""
+    """What people or settings have ordered of a queue: a pause, a limit."""
 
     name = models.TextField(primary_key=True)
     paused_at = models.DateTimeField(null=True)
     paused_by = models.TextField(null=True)
     pause_reason = models.TextField(null=True)
+    concurrency = models.IntegerField(null=True)
+    sequential = models.BooleanField()
+    limited_by = models.TextField(null=True)
 
     class Meta(Window.Meta):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_queue"
+
+
+class Slot(Window):
+    """The right of a limited queue to run one job, free or taken."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue = models.TextField()
+    job_id = models.BigIntegerField(null=True)
+    fence = models.BigIntegerField(null=True)
+    sequential = models.BooleanField()
+    leaving = models.BooleanField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_slot"
+
+
+class Revision(Window):
+    """What a task's options were; the same configuration has the same `revision`."""
+
+    id = models.BigAutoField(primary_key=True)
+    revision = models.BigIntegerField()
+    task = models.TextField()
+    config = models.JSONField()
+    created_at = models.DateTimeField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_revision"
+
+
+class Backfill(Window):
+    """One task over many items."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.TextField()
+    owner = models.TextField(null=True)
+    task = models.TextField()
+    queue = models.TextField()
+    priority = models.SmallIntegerField()
+    concurrency = models.IntegerField()
+    failure_limit = models.IntegerField()
+    loss_limit = models.IntegerField()
+    revision_id = models.BigIntegerField(null=True)
+    created_at = models.DateTimeField()
+    paused_at = models.DateTimeField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_backfill"
+
+
+class BackfillItem(Window):
+    """One item of a backfill, and what became of it."""
+
+    pk = models.CompositePrimaryKey("backfill_id", "item")
+    backfill_id = models.BigIntegerField()
+    item = models.TextField()
+    args = models.JSONField()
+    job_id = models.BigIntegerField(null=True)
+    outcome = models.TextField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_backfill_item"
 
 
 class Purge(Window):

@@ -36,10 +36,12 @@ def keeper_config(dsn: str) -> KeeperConfig:
         queues=("default",),
         processes=1,
         threads=8,
+        isolated=2,
         lease_seconds=30,
         heartbeat_seconds=5,
         poll_seconds=1,
         drain_seconds=20,
+        grace_seconds=5,
         stage_seconds=0.5,
         reap_seconds=1,
         unknown_task_seconds=600,
@@ -51,6 +53,8 @@ def keeper_config(dsn: str) -> KeeperConfig:
         executor_argv=(),
         code_version="v7",
         run_folder="",
+        observers=(),
+        observer_backlog=1000,
     )
 
 

@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from shiftboss.conf import MAX_QUEUE_LENGTH, Config, ConfigError, Pool, read
+from shiftboss.conf import MAX_QUEUE_LENGTH, Config, ConfigError, Pool, QueueOptions, read
 
 pytestmark = pytest.mark.requirement("R8", "L7")
 
-NUMBERS = [f.name.upper() for f in fields(Config) if f.name not in {"database", "pools"}]
-WHOLE = ["MAX_ATTEMPTS", "MAX_LOSSES", "MAX_ARGS_BYTES", "MAX_RESULT_BYTES", "PARTITION_DAYS_AHEAD"]
+WORDS = {"database", "pools", "queues", "queue_authorizer", "watch_authorizer", "observers"}
+NUMBERS = [f.name.upper() for f in fields(Config) if f.name not in WORDS]
+WHOLE = [
+    "MAX_ATTEMPTS",
+    "MAX_LOSSES",
+    "MAX_ARGS_BYTES",
+    "MAX_RESULT_BYTES",
+    "PARTITION_DAYS_AHEAD",
+    "OBSERVER_BACKLOG",
+]
 
 
 def test_nothing_given_is_all_defaults() -> None:
@@ -116,3 +124,40 @@ def test_a_queue_name_may_be_as_long_as_the_column() -> None:
 def test_each_setting_has_a_sentence_for_the_documentation() -> None:
     assert all(f.metadata.get("help") for f in fields(Config))
     assert all(f.metadata.get("help") for f in fields(Pool) if f.name != "name")
+
+
+@pytest.mark.requirement("R8", "N16")
+def test_options_of_queues_are_read() -> None:
+    config = read({"QUEUES": {"mail": {"concurrency": 3, "timeout_seconds": 2.5}, "ledger": {"sequential": True}}})
+    assert config.queues == {
+        "mail": QueueOptions(concurrency=3, timeout_seconds=2.5),
+        "ledger": QueueOptions(sequential=True),
+    }
+
+
+@pytest.mark.requirement("R8", "N16")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "must be a dict"),
+        ({"concurency": 3}, "unknown keys \\['concurency'\\]"),
+        ({"concurrency": 0}, "whole number above 0"),
+        ({"concurrency": 2.5}, "whole number above 0"),
+        ({"timeout_seconds": "5"}, "number above 0"),
+        ({"timeout_seconds": True}, "number above 0"),
+        ({"sequential": 1}, "True or False"),
+        ({"sequential": True, "concurrency": 2}, "leave `concurrency` out"),
+    ],
+)
+def test_an_option_of_a_queue_that_cannot_be_names_queue_and_fix(options: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as refused:
+        read({"QUEUES": {"mail": options}})
+    assert "SHIFTBOSS[\"QUEUES\"]['mail']" in str(refused.value)
+
+
+@pytest.mark.requirement("N7", "N6", "R3")
+@pytest.mark.parametrize("key", ["QUEUE_AUTHORIZER", "WATCH_AUTHORIZER", "OBSERVERS"])
+@pytest.mark.parametrize("value", [5, "", [5], [""]])
+def test_what_is_no_dotted_path_names_its_key(key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=key):
+        read({key: value})

@@ -19,10 +19,12 @@ class KeeperConfig:
     queues: tuple[str, ...]
     processes: int
     threads: int
+    isolated: int
     lease_seconds: float
     heartbeat_seconds: float
     poll_seconds: float
     drain_seconds: float
+    grace_seconds: float
     stage_seconds: float
     reap_seconds: float
     unknown_task_seconds: float
@@ -34,6 +36,8 @@ class KeeperConfig:
     executor_argv: tuple[str, ...]
     code_version: str | None
     run_folder: str
+    observers: tuple[str, ...]
+    observer_backlog: int
 
     @property
     def slots(self) -> int:
@@ -53,7 +57,7 @@ class KeeperConfig:
     def from_json(cls, text: str) -> "KeeperConfig":
         """Read the text of `to_json`."""
         given: dict[str, Any] = json.loads(text)
-        for name in ("queues", "executor_argv"):
+        for name in ("queues", "executor_argv", "observers"):
             given[name] = tuple(given[name])
         return cls(**given)
 

@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any, Protocol
 
-from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
+from shiftboss.queue.contract import (
+    Claimed,
+    Heartbeat,
+    Lease,
+    Mark,
+    Note,
+    Registration,
+    Settlement,
+    WorkerStatus,
+)
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 
 CANCEL = "cancel"
@@ -32,6 +41,12 @@ class QueueClient(Protocol):
 
     async def heartbeat(self, leases: Sequence[Lease]) -> Heartbeat:
         """Prolong leases, and learn whose end has been asked for."""
+
+    async def note(self, items: Sequence[tuple[Lease, Note]]) -> Settlement:
+        """Keep what running handlers tell, in the order given; of a job's progress the last counts."""
+
+    async def revisions(self, revisions: Sequence[int]) -> dict[int, str]:
+        """The configurations (JSON texts of `TaskConfig`) behind these revisions, as far as they are known."""
 
     async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
         """Finish jobs."""

@@ -6,4 +6,5 @@ set state = 'running',
     lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_seconds)s)
 -- By primary key, whatever the planner believes of the table.
 where j.id = any (array(select id from picked))
-returning j.id, j.fence, j.queue, j.task, j.args::text, j.priority, j.due_at, j.failures, j.losses, j.suspect
+returning j.id, j.fence, j.queue, j.task, j.args::text, j.priority, j.due_at, j.failures, j.losses, j.suspect,
+    j.revision_id, j.checkpoint::text

@@ -9,7 +9,7 @@ moved as (
         failure_limit, loss_limit, suspect, final_worker, fence, null, started_at,
         coalesce(cancel_cause, new_cause),
         case when new_cause is null then cancel_requested_at else coalesce(cancel_requested_at, clock_timestamp()) end,
-        null, null, progress, event_seq,
+        null, null, progress, checkpoint, event_seq,
         case when new_code is null then error_code else new_code end,
         case when new_code is null then error_type else new_type end,
         case when new_code is null then error_message else new_message end,
