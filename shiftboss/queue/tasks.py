@@ -15,7 +15,7 @@ from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.retry import Backoff, check_backoff
 from shiftboss.queue.store.enqueue import OnConflict, check_queue
 
-ISOLATIONS = ("thread", "async")
+ISOLATIONS = ("thread", "async", "process")
 
 Key = str | Callable[..., str | None]
 
@@ -42,8 +42,8 @@ class ShiftbossTask(Task):
     holder runs, one job may wait for its end.
 
     `deadline`: an aware time; a job that still waits then is cancelled. `tags`, `tenant`: for finding jobs.
-    `watchers`: ids of owners who may read and cancel the job. `isolation`: "thread" or "async"; None: by the
-    kind of the function.
+    `watchers`: ids of owners who may read and cancel the job. `isolation`: "thread", "async" or
+    "process" (an executor to itself); None: by the kind of the function.
     """
 
     max_attempts: int | None = None
