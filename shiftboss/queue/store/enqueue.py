@@ -4,115 +4,19 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from psycopg import errors as pg
 
-from shiftboss import conf
-from shiftboss.queue.authority import Authority, Owner, Scope, owner_of, scoped_key
-from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld
+from shiftboss.queue.authority import Authority, owner_of, scoped_key
+from shiftboss.queue.errors import Busy, KeyHeld
+from shiftboss.queue.jobs import Enqueued as Enqueued
+from shiftboss.queue.jobs import NewJob as NewJob
+from shiftboss.queue.jobs import OnConflict as OnConflict
+from shiftboss.queue.jobs import check_queue as check_queue
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
-
-MAX_TASK_LENGTH = 500
-MAX_TAGS = 20
-MAX_TAG_LENGTH = 100
-MAX_WATCHERS = 100
-MAX_TENANT_LENGTH = 200
-
-
-class OnConflict(StrEnum):
-    """What to do where a live job holds the key: answer with that one, take its place, or refuse."""
-
-    EXISTING = "existing"
-    REPLACE = "replace"
-    REFUSE = "refuse"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job to be: `args` and `meta` are JSON texts, times are aware or None.
-
-    `due_at` None: at once. `deadline`: when a job that still waits is cancelled. `key`: at most one live job has
-    it, among those of the same authority or (scope) all; `on_conflict` says what happens where it is held, and
-    with `follow_up` a job may wait for the end of the one that runs. Raises InvalidJob where the record could not
-    hold it.
-    """
-
-    queue: str
-    task: str
-    args: str
-    failure_limit: int
-    loss_limit: int
-    priority: int = 0
-    due_at: datetime | None = None
-    meta: str = "{}"
-    deadline: datetime | None = None
-    tenant: str | None = None
-    watchers: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    key: str | None = None
-    key_scope: Scope = Scope.OWNER
-    on_conflict: OnConflict = OnConflict.EXISTING
-    follow_up: bool = False
-
-    def __post_init__(self) -> None:
-        check_queue(self.queue)
-        if not 1 <= len(self.task) <= MAX_TASK_LENGTH:
-            raise InvalidJob(f"a task name has 1 to {MAX_TASK_LENGTH} characters, not {len(self.task)}")
-        if not -100 <= self.priority <= 100:
-            raise InvalidJob(f"priority is a whole number from -100 to 100, not {self.priority}")
-        for name, limit in (("max_attempts", self.failure_limit), ("max_losses", self.loss_limit)):
-            if not 1 <= limit < 2**31:
-                raise InvalidJob(f"{name} is a whole number from 1 on, not {limit}")
-        for name, time in (("run_after", self.due_at), ("deadline", self.deadline)):
-            if time is not None and time.utcoffset() is None:
-                raise InvalidJob(f"{name} must be an aware datetime: add a time zone")
-        _check_words("tags", self.tags, MAX_TAGS, MAX_TAG_LENGTH)
-        if self.tenant is not None:
-            _check_words("tenant", (self.tenant,), 1, MAX_TENANT_LENGTH)
-        self._check_people()
-
-    def _check_people(self) -> None:
-        if len(self.watchers) > MAX_WATCHERS:
-            raise InvalidJob(f"a job has at most {MAX_WATCHERS} watchers, not {len(self.watchers)}")
-        try:
-            for watcher in self.watchers:
-                Owner(watcher)
-            if self.key is not None:
-                scoped_key(self.key, authority=Owner("anyone"), scope=self.key_scope)
-        except (TypeError, ValueError) as problem:
-            raise InvalidJob(str(problem)) from None
-        if self.follow_up and self.key is None:
-            raise InvalidJob("follow_up needs a key: it waits for the job that runs under the same one")
-
-
-def _check_words(name: str, words: Sequence[str], most: int, longest: int) -> None:
-    if len(words) > most:
-        raise InvalidJob(f"{name}: at most {most}, not {len(words)}")
-    for word in words:
-        if not isinstance(word, str) or not 1 <= len(word) <= longest or not word.isprintable():
-            raise InvalidJob(f"{name}: each is 1 to {longest} printable characters, not {str(word)[:120]!r}")
-
-
-def check_queue(name: str) -> None:
-    """Raise InvalidJob where no queue can have this name."""
-    try:
-        conf.check_queue(name)
-    except conf.ConfigError as error:
-        raise InvalidJob(str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Enqueued:
-    """A job that the record now holds (once the transaction commits); `existing`: it held its key already."""
-
-    id: int
-    state: State
-    enqueued_at: datetime
-    existing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

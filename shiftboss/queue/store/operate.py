@@ -4,11 +4,9 @@ Nothing waits for a row's lock: a job that somebody else has in hand comes back 
 calls `hold` first. Rows that a verb did not change are told apart by where they stand.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from psycopg import errors as pg
@@ -16,63 +14,18 @@ from psycopg import errors as pg
 from shiftboss.queue import states
 from shiftboss.queue.authority import Authority, owner_of, require_system
 from shiftboss.queue.errors import Busy, InvalidJob
+from shiftboss.queue.jobs import Answer as Answer
+from shiftboss.queue.jobs import Changed as Changed
+from shiftboss.queue.jobs import Enqueued as Enqueued
+from shiftboss.queue.jobs import Limits as Limits
+from shiftboss.queue.jobs import Unchanged as Unchanged
+from shiftboss.queue.jobs import Why as Why
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
-from shiftboss.queue.store.enqueue import Enqueued
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 
 HOLD_MILLISECONDS = 2000
 """How long an act waits for a job that another transaction has locked."""
-
-
-class Why(StrEnum):
-    """Why a verb did not change a job."""
-
-    MISSING = "missing"
-    STATE = "state"
-    KEY_HELD = "key_held"
-    BUSY = "busy"
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A job that a verb has changed. A running job whose end was asked for is running before and after."""
-
-    id: int
-    before: State
-    after: State
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """A job that a verb left as it is: where it stands now, and who holds its key where that is the reason."""
-
-    id: int
-    why: Why
-    state: State | None = None
-    holder: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a verb did to the jobs that it was given, each of them once."""
-
-    changed: tuple[Changed, ...] = ()
-    unchanged: tuple[Unchanged, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How often a job may fail and be lost: by task, and for tasks that are not named."""
-
-    failures: int
-    losses: int
-    by_task: Mapping[str, tuple[int, int]]
-
-    def params(self) -> dict[str, Any]:
-        """The parameters of the statements that use them."""
-        by_task = json.dumps({task: list(limits) for task, limits in self.by_task.items()})
-        return {"failure_limit": self.failures, "loss_limit": self.losses, "limits": by_task}
 
 
 def _changed(id: int, before: str, after: str, *_: Any) -> Changed:

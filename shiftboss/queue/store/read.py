@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shiftboss.queue.authority import Authority, owner_of, require_system
-from shiftboss.queue.states import State, Verb, legal_verbs
+from shiftboss.queue.jobs import AttemptRow as AttemptRow
+from shiftboss.queue.jobs import EventRow as EventRow
+from shiftboss.queue.jobs import JobDetail as JobDetail
+from shiftboss.queue.jobs import JobRow as JobRow
+from shiftboss.queue.states import State
 from shiftboss.queue.store.statement import Statement
 from shiftboss.queue.store.statement import Verb as StoreVerb
 
@@ -70,118 +74,6 @@ class WorkerRow:
     def alive(self) -> bool:
         """Whether its last heartbeat is younger than its lease."""
         return self.state != "stopped" and self.heartbeat_age_seconds < self.lease_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """A job as lists show it: no arguments, no result."""
-
-    id: int
-    queue: str
-    task: str
-    state: State
-    priority: int
-    due_at: datetime
-    enqueued_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    quarantined_at: datetime | None
-    owner: str | None
-    failures: int
-    losses: int
-    failure_limit: int
-    loss_limit: int
-    fence: int
-    worker_id: int | None
-    quarantine_reason: str | None
-    error_type: str | None
-    error_message: str | None
-    run_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobDetail:
-    """A job with all that the record knows of it, live or finished.
-
-    `key_holder`: another live job that holds its key, which a `follow_up` waits for.
-    """
-
-    id: int
-    queue: str
-    task: str
-    state: State
-    priority: int
-    due_at: datetime
-    deadline: datetime | None
-    enqueued_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    quarantined_at: datetime | None
-    owner: str | None
-    tenant: str | None
-    key: str | None
-    tags: list[str]
-    meta: str
-    args: str
-    result: str | None
-    failures: int
-    losses: int
-    failure_limit: int
-    loss_limit: int
-    suspect: bool
-    fence: int
-    worker_id: int | None
-    lease_seconds_left: float | None
-    cancel_cause: str | None
-    quarantine_reason: str | None
-    error_code: str | None
-    error_type: str | None
-    error_message: str | None
-    error_fingerprint: str | None
-    run_ms: int | None
-    rerun_of: int | None
-    code_version: str | None
-    cancel_requested_at: datetime | None
-    watchers: list[str]
-    follow_up: bool
-    key_holder: int | None
-
-    @property
-    def legal_verbs(self) -> frozenset[Verb]:
-        """What the state machine allows now."""
-        return legal_verbs(self.state)
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
-    """An attempt that did not succeed, with its evidence."""
-
-    job_id: int
-    fence: int
-    worker_id: int | None
-    outcome: str
-    started_at: datetime | None
-    ended_at: datetime
-    run_ms: int | None
-    error_code: str | None
-    error_type: str | None
-    error_message: str | None
-    error_fingerprint: str | None
-    traceback: str | None
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """A stored event of a job, such as `write_rejected`."""
-
-    job_id: int
-    seq: int
-    at: datetime
-    kind: str
-    worker_id: int | None
-    fence: int | None
-    data: str
 
 
 _COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
