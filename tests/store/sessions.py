@@ -40,6 +40,23 @@ class Session:
         self._loop.close()
 
 
+def watched(verb: Verb[R], errors: list[Exception]) -> Verb[R]:
+    """The verb, noting the errors that the database answers it with."""
+    try:
+        wish = next(verb)
+        while True:
+            try:
+                reply = yield wish
+            except Exception as error:
+                errors.append(error)
+                wish = verb.throw(error)
+            else:
+                wish = verb.send(reply)
+    except StopIteration as stop:
+        answer: R = stop.value
+        return answer
+
+
 class Ear:
     """A connection that listens: for jobs that become available, or on another channel."""
 

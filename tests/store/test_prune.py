@@ -1,7 +1,6 @@
 """Old days are dropped whole, beside readers, writers and each other, and whatever step was reached before."""
 
 import threading
-import time
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
@@ -15,7 +14,7 @@ from shiftboss.queue.store.partitions import Pruned
 from shiftboss.queue.store.statement import Call, Verb, Wish, run
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, execute, report, rows, running, scalar
-from tests.store.sessions import Session, together
+from tests.store.sessions import Session, together, watched
 from tests.store.test_partitions import PARENTS, days_of, today
 from tests.waiting import wait_for
 
@@ -125,18 +124,16 @@ def test_no_end_of_a_job_waits_while_a_reader_holds_the_days_that_are_dropped(co
     assert reader.execute("select count(*) from shiftboss_finished") == [(90,)]
     reader.execute("select count(*) from shiftboss_attempt, shiftboss_event")
     over = threading.Event()
-    waits: list[float] = []
+    errors: list[Exception] = []
 
     def work() -> int:
-        settled = 0
         for number, held in enumerate(leases):
-            began = time.monotonic()
-            answer = keeper.run(report("fail" if number % 2 else "complete", held, worker))
-            waits.append(time.monotonic() - began)
-            settled += len(answer.settled)
+            # Who waited for as long as a keeper waits for a lock would be answered with an error.
+            answer = keeper.run(watched(report("fail" if number % 2 else "complete", held, worker), errors))
+            assert answer.settled == {held}
             if over.is_set() and number > 100:
                 break
-        return settled
+        return number
 
     def drop() -> Pruned:
         try:
@@ -148,8 +145,8 @@ def test_no_end_of_a_job_waits_while_a_reader_holds_the_days_that_are_dropped(co
     # Everything is pending, for the reader still sees it; nobody else has waited for that.
     assert (answer.dropped, answer.kept) == ((), ())
     assert len(answer.pending) == 270
-    assert settled == len(waits) > 100
-    assert max(waits) < 1
+    assert settled > 100
+    assert errors == []
     assert reader.execute("select count(*) from shiftboss_finished") == [(90,)]
     reader.execute("commit")
     assert len(prunes(maintainer).dropped) == 270
@@ -158,16 +155,14 @@ def test_no_end_of_a_job_waits_while_a_reader_holds_the_days_that_are_dropped(co
     assert [tables_of(parent) for parent in PARENTS] == [[], [], []]
 
 
-def test_a_pass_beside_a_reader_is_over_in_a_bounded_time(connect: Any) -> None:
+def test_a_pass_beside_a_reader_ends_with_what_it_could_not_drop_pending(connect: Any) -> None:
     maintainer, reader = connect(), connect()
     old_days(range(40, 45))
     reader.execute("begin isolation level repeatable read")
     for parent in PARENTS:
         reader.execute(f"select count(*) from {parent}")
     for _ in range(2):
-        began = time.monotonic()
         assert len(prune(maintainer).pending) == 15
-        assert time.monotonic() - began < 15
     reader.execute("commit")
     assert len(prunes(maintainer).dropped) == 15
 
