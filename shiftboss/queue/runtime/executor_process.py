@@ -169,7 +169,7 @@ class ExecutorProcess(asyncio.Protocol):
             self.in_hand[ticket] = held
             self._board.mark(ticket, NOT_STARTED)
             self._board.set_expiry(ticket, held.expires_at)
-            orders.append(Order.of(ticket, held.job))
+            orders.append(Order.of(ticket, held.job, worker_id=held.worker_id))
         self.send({"run": orders})
         if not self._deadline:
             self.refresh_deadline()

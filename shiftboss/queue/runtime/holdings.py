@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Held:
-    """A leased job. Times are seconds of the boot-time clock; the expiry is counted from *sending* the renewal."""
+    """A leased job; `worker_id` is in whose name it was claimed.
+
+    Times are seconds of the boot-time clock; the expiry is counted from *sending* the renewal.
+    """
 
     job: Claimed
     expires_at: float
@@ -20,6 +23,7 @@ class Held:
     executor: "ExecutorProcess | None" = None
     ticket: int = -1
     lost: bool = False
+    worker_id: int = 0
 
 
 class Holdings:
@@ -32,10 +36,10 @@ class Holdings:
     def __len__(self) -> int:
         return len(self._held)
 
-    def claimed(self, jobs: Iterable[Claimed], sent_at: float) -> list[Held]:
+    def claimed(self, jobs: Iterable[Claimed], sent_at: float, *, worker_id: int = 0) -> list[Held]:
         """Take in freshly claimed jobs; the claim was sent at `sent_at`."""
         expires_at = sent_at + self._lease_seconds
-        held = [Held(job, expires_at, sent_at) for job in jobs]
+        held = [Held(job, expires_at, sent_at, worker_id=worker_id) for job in jobs]
         self._held.update((one.job.id, one) for one in held)
         return held
 

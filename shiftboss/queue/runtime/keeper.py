@@ -163,7 +163,7 @@ class Keeper:
     # -- what executors say --------------------------------------------------------------------------------
 
     def _hear(self, executor: ExecutorProcess, message: dict[str, Any]) -> None:
-        self._tasks.update(message.get("known", ()))
+        self._tasks.update(name for name, _ in message.get("known", ()))
         for ticket_outcome in message.get("outcomes", ()):
             self._on_outcome(executor, *ticket_outcome)
         if executor.reserved and not executor.in_hand:
@@ -180,6 +180,10 @@ class Keeper:
             case "done", (result, seconds):
                 self._dispatcher.ended(task, seconds)
                 self._report(held, Done(result, _ms(seconds)))
+            case "settled", (seconds,):
+                # Its handler has completed it, in its own transaction: there is nothing left to write.
+                self._dispatcher.ended(task, seconds)
+                self._holdings.drop([held.job.lease])
             case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
                 self._dispatcher.ended(task, seconds)
                 _tell("job.failed", held, error=f"{type_}: {message}"[:200], code=code)
@@ -247,7 +251,7 @@ class Keeper:
         self._marks.claimed(queue, after, jobs, limit=want, began=began, now=now)
         if not jobs:
             return 0
-        held = self._holdings.claimed(jobs, began)
+        held = self._holdings.claimed(jobs, began, worker_id=self._worker_id)
         if self._ordered_at >= began:
             self._pulse.look()  # the order may have meant one of these
         if self._stop.is_set() or now - began > self._config.lease_seconds / 2:

@@ -3,7 +3,7 @@
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from shiftboss.queue.contract import Claimed
 from shiftboss.queue.errors import NotStorable, UnknownTask
 from shiftboss.queue.payload import decode_arguments
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
 from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Discard, Snooze, Token
 from shiftboss.queue.runtime.coroutines import Coroutines
@@ -24,7 +25,9 @@ LAST_RESORT_SECONDS = 60.0
 
 
 class Order(NamedTuple):
-    """A job as it crosses the socket. `args` is JSON text; `ticket` is its place on the slot board."""
+    """A job as it crosses the socket. `args` and `checkpoint` are JSON texts; `ticket` is its place on the slot
+    board; `worker_id` is whose lease it is.
+    """
 
     ticket: int
     job_id: int
@@ -33,11 +36,27 @@ class Order(NamedTuple):
     args: str
     failures: int
     losses: int
+    worker_id: int = 0
+    timeout_seconds: float | None = None
+    revision_id: int | None = None
+    checkpoint: str | None = None
 
     @classmethod
-    def of(cls, ticket: int, job: Claimed) -> "Order":
-        """The order for a claimed job."""
-        return cls(ticket, job.id, job.fence, job.task, job.args, job.failures, job.losses)
+    def of(cls, ticket: int, job: Claimed, *, worker_id: int = 0, timeout_seconds: float | None = None) -> "Order":
+        """The order for a job that this worker has claimed."""
+        return cls(
+            ticket,
+            job.id,
+            job.fence,
+            job.task,
+            job.args,
+            job.failures,
+            job.losses,
+            worker_id,
+            timeout_seconds,
+            job.revision_id,
+            job.checkpoint,
+        )
 
 
 class Run:
@@ -77,10 +96,16 @@ class Runner:
         self._margin_seconds = margin_seconds
         self._coroutines = coroutines
         self._deliver = deliver
-        self._known: dict[str, Handler] = {}
+        self._known: dict[tuple[str, int | None], Handler] = {}
+        self._revisions: dict[int, TaskConfig] = {}
         self._runs: dict[int, Run] = {}
         self._lock = threading.Lock()
         self._draining = False
+
+    def revise(self, revisions: Mapping[str, str]) -> None:
+        """Take in configurations (JSON texts by number): each comes once, before the first order that names it."""
+        for number, text in revisions.items():
+            self._revisions[int(number)] = TaskConfig.from_json(text)
 
     def take(self, order: Order) -> Run:
         """An order has come in: to be run."""
@@ -111,7 +136,7 @@ class Runner:
     def run(self, run: Run) -> None:
         """Run one order, to its end or until it is given back. Never raises."""
         try:
-            handler = self._handler(run.order.task)
+            handler = self._handler(run.order)
             if handler.is_async:
                 self._coroutines.run(partial(self._in_loop, run, handler))
                 # Somebody has cancelled the task before its first step.
@@ -178,9 +203,11 @@ class Runner:
         except BaseException:
             return  # the next job's own use of the connection will tell
 
-    def _handler(self, name: str) -> Handler:
-        if (handler := self._known.get(name)) is None:
-            handler = self._known[name] = self._handlers.resolve(name)
+    def _handler(self, order: Order) -> Handler:
+        config = None if order.revision_id is None else self._revisions.get(order.revision_id)
+        wanted = order.task, None if config is None else order.revision_id
+        if (handler := self._known.get(wanted)) is None:
+            handler = self._known[wanted] = self._handlers.resolve(order.task, config)
         return handler
 
     def _call(self, handler: Handler, run: Run) -> Any:
@@ -232,7 +259,7 @@ class Runner:
         self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
     ) -> list[Any]:
         evidence = describe(error, skip_frames=_own_frames(error))
-        wait = self._handlers.backoff_seconds(order.task, error, order.failures + 1)
+        wait = self._handlers.backoff_seconds(self._handler(order).config, error, order.failures + 1)
         return [
             "failed",
             order.ticket,
