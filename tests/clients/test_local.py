@@ -332,4 +332,4 @@ def test_a_notification_in_words_of_another_version_may_mean_any_queue(
 
 
 def _gone(pid: int) -> None:
-    making.wait_for(lambda: not making.rows("select from pg_stat_activity where pid = %s", pid), seconds=5)
+    making.wait_for(lambda: not making.rows("select from pg_stat_activity where pid = %s", pid), seconds=20)

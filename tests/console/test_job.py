@@ -90,7 +90,7 @@ def test_a_rejected_late_write_is_shown_with_both_fences_and_the_worker(browser:
     slow, quick = scenes.worker(), scenes.worker()
     job_id = scenes.job()
     late = scenes.claimed(slow, lease_seconds=0.001)
-    wait_for(lambda: run(upkeep.reap(authority=scenes.SYSTEM)), seconds=2)
+    wait_for(lambda: run(upkeep.reap(authority=scenes.SYSTEM)), seconds=20)
     run(upkeep.stage(authority=scenes.SYSTEM))
     scenes.claimed(quick)
     scenes.completed(late, slow)
@@ -134,7 +134,7 @@ def test_a_follow_up_names_the_job_that_it_waits_for(browser: Client) -> None:
 
 def test_a_cancelled_job_says_why_and_when(browser: Client) -> None:
     job_id = scenes.job(deadline=datetime.now(UTC) + timedelta(seconds=0.05))
-    wait_for(lambda: run(upkeep.expire(authority=scenes.SYSTEM)), seconds=3)
+    wait_for(lambda: run(upkeep.expire(authority=scenes.SYSTEM)), seconds=20)
     page = shown(browser, job_id)
     assert "its deadline passed" in fact(page, "End requested")
 

@@ -46,7 +46,7 @@ def test_a_refresh_of_an_unchanged_page_has_no_content(browser: Client, address:
         return answer.status_code == 204
 
     # A second may pass between the two requests and age a time on the page: then once more.
-    wait_for(unchanged, seconds=5)
+    wait_for(unchanged, seconds=20)
 
 
 def test_a_refresh_of_a_changed_page_has_the_new_part_and_its_version(browser: Client) -> None:

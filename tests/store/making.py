@@ -157,7 +157,7 @@ def expired(worker: int, **how: Any) -> Lease:
 def wait_for_expiry(lost: Lease) -> None:
     """Wait until the database finds that the lease has expired."""
     question = "select lease_expires_at < clock_timestamp() from shiftboss_job where id = %s"
-    wait_for(lambda: scalar(question, lost.job_id), seconds=5, every=0.003)
+    wait_for(lambda: scalar(question, lost.job_id), seconds=20, every=0.003)
 
 
 def scheduled(worker: int) -> Lease:

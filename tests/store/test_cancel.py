@@ -136,13 +136,14 @@ def test_cancel_beside_a_reap_is_the_end_of_the_job(connect: Any, worker: int) -
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 def test_an_end_waits_for_a_cancellation_that_is_under_way(end: str, connect: Any, worker: int) -> None:
     operator, keeper, watcher = connect(), connect(), connect()
+    keeper.execute("set lock_timeout = '20s'")
     [held] = running(worker)
     operator.execute("begin")
     operator.run(operate.cancel([held.job_id], authority=SYSTEM))
     waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
     def end_it() -> None:
-        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=5, every=0.005)
+        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=20, every=0.005)
         operator.execute(end)
 
     answer, _ = together(lambda: keeper.run(report("release", held, worker)), end_it)

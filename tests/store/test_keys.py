@@ -532,7 +532,7 @@ def test_a_key_that_is_being_taken_is_waited_for(verb: str, end: str, connect: A
         return operator.run(operate.reinstate([held.job_id], authority=SYSTEM, by="kim", limits=LIMITS))
 
     def end_it() -> None:
-        wait_for(lambda: watcher.execute(WAITS, [operator.pid]) == [(True,)], seconds=5, every=0.005)
+        wait_for(lambda: watcher.execute(WAITS, [operator.pid]) == [(True,)], seconds=20, every=0.005)
         client.execute(end)
 
     answer, _ = together(act, end_it)
@@ -610,7 +610,7 @@ def test_who_comes_second_waits_for_the_first_and_never_gets_a_ghost(end: str, p
     early = first.run(enqueue(keyed(), authority=SYSTEM)).id
 
     def end_it() -> None:
-        wait_for(lambda: watcher.execute(WAITS, [second.pid]) == [(True,)], seconds=5, every=0.005)
+        wait_for(lambda: watcher.execute(WAITS, [second.pid]) == [(True,)], seconds=20, every=0.005)
         first.execute(end)
 
     answer, _ = together(lambda: an_answer(second, keyed(on_conflict=policy)), end_it)

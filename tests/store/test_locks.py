@@ -156,7 +156,7 @@ def test_a_batch_that_met_a_deadlock_is_settled(connect: Any, worker: int) -> No
     waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
     def cross() -> None:
-        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=5, every=0.005)
+        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=20, every=0.005)
         holder.execute("set local lock_timeout = 0")
         holder.execute("select from shiftboss_job where id = %s for update", [first.job_id])
         holder.execute("rollback")
@@ -172,13 +172,14 @@ def test_a_batch_that_met_a_deadlock_is_settled(connect: Any, worker: int) -> No
 @pytest.mark.requirement("L5")
 def test_a_finish_waits_for_a_lock_that_is_let_go_in_time(connect: Any, worker: int) -> None:
     keeper, holder, watcher = connect(), connect(), connect()
+    keeper.execute("set lock_timeout = '20s'")
     [held] = running(worker)
     holder.execute("begin")
     holder.execute("select from shiftboss_job for update")
     waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
     def let_go() -> None:
-        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=5, every=0.005)
+        wait_for(lambda: watcher.execute(waits, [keeper.pid]) == [(True,)], seconds=20, every=0.005)
         holder.execute("commit")
 
     answer, _ = together(lambda: keeper.run(report("complete", held, worker)), let_go)

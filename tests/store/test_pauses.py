@@ -113,7 +113,7 @@ def test_no_claim_that_starts_after_a_pause_takes_a_job(connect: Any, worker: in
                 claims.append((began, len(keeper.run(claim(worker)))))
 
         def pause(claims: list[tuple[float, int]] = claims, paused_at: list[float] = paused_at) -> None:
-            wait_for(lambda: len(claims) > 2, seconds=5, every=0.001)
+            wait_for(lambda: len(claims) > 2, seconds=20, every=0.001)
             operator.run(queues.pause("default", authority=SYSTEM, by="kim", reason="deploy"))
             paused_at.append(time.monotonic())
 

@@ -95,9 +95,9 @@ def test_many_may_wait_at_once_and_who_gives_up_leaves_nothing() -> None:
 
     answers = async_to_sync(wait_and_give_up)()
     assert [type(answer) for answer in answers] == [StillRunning] * 20
-    wait_for(lambda: rows("select id from shiftboss_waiter") == [], seconds=5)
+    wait_for(lambda: rows("select id from shiftboss_waiter") == [], seconds=20)
     listening = "select count(*) from pg_stat_activity where query like 'listen shiftboss_rested%%'"
-    wait_for(lambda: scalar(listening) == 0, seconds=5)
+    wait_for(lambda: scalar(listening) == 0, seconds=20)
 
 
 @pytest.mark.requirement("R10")

@@ -60,7 +60,7 @@ def test_a_scheduled_job_becomes_available_at_its_time_and_wakes_an_idle_worker(
     a_worker(idle=True)
     [job_id] = enqueued(due_in=0.05, priority=9)
     assert state(job_id) == "scheduled"
-    wait_for(lambda: perform(upkeep.stage(authority=SYSTEM)), seconds=5)
+    wait_for(lambda: perform(upkeep.stage(authority=SYSTEM)), seconds=20)
     assert ear.heard() == "9 default"
     assert state(job_id) == "available"
     assert [job.id for job in claimed(a_worker())] == [job_id]
