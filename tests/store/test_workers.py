@@ -9,7 +9,7 @@ import pytest
 from shiftboss import Owner
 from shiftboss.queue.contract import Registration, WorkerStatus
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import lease, workers
+from shiftboss.queue.store import lease, read, workers
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, TASK, a_worker, execute, rows, running, says, scalar
@@ -103,6 +103,19 @@ def test_a_heartbeat_tells_what_the_worker_does(worker: int) -> None:
         (3, True, ["a", "b"], 40, 40, 2)
     ]
     assert scalar("select now() - heartbeat_at from shiftboss_worker") < timedelta(minutes=1)
+
+
+@pytest.mark.requirement("R1", "R3", "C3")
+def test_a_heartbeat_tells_of_executors_that_wait_for_their_end_of_resources_and_of_what_no_observer_got(
+    perform: Perform, worker: int
+) -> None:
+    [row] = perform(read.workers(authority=SYSTEM))
+    assert (row.tainted, row.dropped, row.resources) == (0, 0, "{}")
+    status = WorkerStatus(state="running", in_use=0, idle=False, tasks=(), lag_ms=0, losses=0)
+    told = replace(status, tainted=2, dropped=7, resources='{"browser": {"made": 3}}')
+    assert perform(workers.worker_heartbeat(told, authority=SYSTEM, worker_id=worker))
+    [row] = perform(read.workers(authority=SYSTEM))
+    assert (row.tainted, row.dropped, row.resources) == (2, 7, '{"browser": {"made": 3}}')
 
 
 @pytest.mark.requirement("L7")

@@ -50,7 +50,11 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker process: `heartbeat_age_seconds` against `lease_seconds` is its health."""
+    """A worker process: `heartbeat_age_seconds` against `lease_seconds` is its health.
+
+    `tainted` executors only wait for their end; `dropped` observations reached no observer; `resources` is JSON:
+    for each resource how many are made, lent out and waited for.
+    """
 
     id: int
     pool: str
@@ -69,6 +73,9 @@ class WorkerRow:
     losses: int
     code_version: str | None
     started_at: datetime
+    tainted: int = 0
+    dropped: int = 0
+    resources: str = "{}"
 
     @property
     def alive(self) -> bool:

@@ -59,6 +59,9 @@ def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: i
         tasks=list(status.tasks),
         lag_ms=status.lag_ms,
         losses=status.losses,
+        tainted=status.tainted,
+        dropped=status.dropped,
+        resources=status.resources,
     )
     return bool(rows)
 

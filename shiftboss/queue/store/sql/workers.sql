@@ -2,7 +2,7 @@
 select id, pool, host, pid, state, queues, coalesce(array_length(tasks, 1), 0), processes * threads, in_use,
     lease_seconds, heartbeat_seconds,
     extract(epoch from clock_timestamp() - heartbeat_at)::double precision,
-    lag_ms, worst_lag_ms, losses, code_version, started_at
+    lag_ms, worst_lag_ms, losses, code_version, started_at, tainted, dropped, resources::text
 from shiftboss_worker
 where heartbeat_at > clock_timestamp() - interval '1 hour'
 order by state = 'stopped', heartbeat_at desc, id
