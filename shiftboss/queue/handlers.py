@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
@@ -14,7 +15,9 @@ from shiftboss.compat import Task
 from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import System
 from shiftboss.queue.backend import backend_of_the_record
+from shiftboss.queue.errors import UnknownTask
 from shiftboss.queue.retry import backoff_seconds
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.ports import Handler, Lane
 
 
@@ -24,14 +27,28 @@ class TaskHandler:
     A coroutine function with isolation `thread` goes through Django's own bridge, with an event loop to itself.
     """
 
-    __slots__ = ("call", "function", "is_async", "takes_context")
+    __slots__ = ("call", "config", "function", "is_async", "takes_context")
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, config: TaskConfig) -> None:
         coroutine = inspect.iscoroutinefunction(task.func)
+        self.config = config
         self.takes_context: bool = task.takes_context
-        self.is_async: bool = coroutine and getattr(task, "isolation", None) != "thread"
+        self.is_async: bool = coroutine and config.isolation != "thread"
         self.function: Callable[..., Any] = task.func
         self.call: Callable[..., Any] = task.call if coroutine and not self.is_async else task.func
+
+
+def present(task: Task) -> TaskConfig:
+    """The configuration that a task has now; a task of another backend has no options of ours."""
+    backoff = getattr(task, "backoff", None)
+    if callable(backoff):
+        backoff = "function"
+    return TaskConfig(
+        task=task.module_path,
+        isolation=getattr(task, "isolation", None)
+        or ("async" if inspect.iscoroutinefunction(task.func) else "thread"),
+        backoff=tuple(backoff) if isinstance(backoff, list) else backoff,
+    )
 
 
 class DjangoLane:
@@ -64,18 +81,26 @@ class DjangoHandlers:
         autodiscover_modules("tasks")
         self._config = conf.get()
 
-    def known(self) -> frozenset[str]:
-        """Names of the tasks that are loaded."""
-        return registry.known()
+    def known(self) -> dict[str, str]:
+        """Names of the tasks that are loaded; those whose name leads nowhere are left out."""
+        found = {}
+        for name in registry.known():
+            with suppress(UnknownTask):
+                found[name] = self.resolve(name).config.isolation
+        return found
 
-    def resolve(self, name: str) -> Handler:
+    def resolve(self, name: str, config: TaskConfig | None = None) -> Handler:
         """The task of this name, imported where need be. Raises UnknownTask."""
-        return TaskHandler(registry.resolve(name))
+        task = registry.resolve(name)
+        return TaskHandler(task, config or present(task))
 
-    def backoff_seconds(self, name: str, error: BaseException, failures: int) -> float:
-        """By the task's own `backoff`, else exponential by the settings."""
+    def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
+        """By the task's `backoff`, else exponential by the settings. A function is the one that it has now."""
+        own: Any = config.backoff
+        if own == "function":
+            own = getattr(registry.resolve(config.task), "backoff", None)
         return backoff_seconds(
-            getattr(registry.resolve(name), "backoff", None),
+            own,
             error,
             failures,
             base_seconds=self._config.backoff_seconds,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
@@ -58,18 +59,25 @@ class Desk:
             deliver=self.outcomes.append,
         )
 
-    def known(self) -> frozenset[str]:
-        return frozenset(self.tasks)
+    def known(self) -> dict[str, str]:
+        return dict.fromkeys(self.tasks, "thread")
 
-    def resolve(self, name: str) -> Any:
+    def resolve(self, name: str, config: TaskConfig | None = None) -> Any:
         if name not in self.tasks:
             raise UnknownTask(name)
         function = self.tasks[name]
         is_async = asyncio.iscoroutinefunction(function)
-        return SimpleNamespace(call=function, function=function, takes_context=False, is_async=is_async)
+        return SimpleNamespace(
+            config=config or TaskConfig(task=name, backoff=1.0),
+            call=function,
+            function=function,
+            takes_context=False,
+            is_async=is_async,
+        )
 
-    def backoff_seconds(self, name: str, error: BaseException, failures: int) -> float:
-        return 1.0
+    def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
+        assert isinstance(config.backoff, float)
+        return config.backoff
 
     def encode_result(self, value: Any) -> str | None:
         return repr(value)
@@ -84,12 +92,12 @@ class Desk:
         self.lanes.append(Lane(len(self.lanes), self.tidy))
         return self.lanes[-1]
 
-    def take(self, name: str, *, ticket: int = 0) -> Any:
-        return self.runner.take(Order(ticket, 7, 1, name, '{"args": [], "kwargs": {}}', 0, 0))
+    def take(self, name: str, *, ticket: int = 0, **more: Any) -> Any:
+        return self.runner.take(Order(ticket, 7, 1, name, '{"args": [], "kwargs": {}}', 0, 0, **more))
 
-    def run(self, name: str) -> Any:
+    def run(self, name: str, **more: Any) -> Any:
         """Run a task; the facts of its outcome."""
-        self.runner.run(self.take(name))
+        self.runner.run(self.take(name, **more))
         return self.outcomes.pop()[2:]
 
 
@@ -139,6 +147,18 @@ def test_an_order_that_was_given_back_is_not_run_and_its_ticket_can_be_used_agai
     desk.runner.run(new)
     assert (ran, len(desk.outcomes)) == (["ran"], 2)
     assert desk.board.state(0) == ENDED
+
+
+@pytest.mark.requirement("L15", "L20")
+def test_a_job_runs_by_the_configuration_of_its_revision_and_without_one_by_the_present(desk: Desk) -> None:
+    def fail() -> None:
+        raise ValueError
+
+    desk.tasks["fails"] = fail
+    old = TaskConfig(task="fails", backoff=60.0)
+    desk.runner.revise({str(old.revision): old.to_json()})
+    waits = [desk.run("fails", revision_id=number)[-2] for number in (old.revision, None, old.revision + 1)]
+    assert waits == [60.0, 1.0, 1.0]
 
 
 @pytest.mark.requirement("L26", "N12")

@@ -50,7 +50,7 @@ class Executor:
         self._orders: SimpleQueue[Run] = SimpleQueue()
         self._wanted: SimpleQueue[list[str]] = SimpleQueue()
         self._outcomes: deque[list[Any]] = deque()
-        self._found: deque[str] = deque()
+        self._found: deque[tuple[str, str]] = deque()
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._woken = False
 
@@ -60,7 +60,7 @@ class Executor:
             threading.Thread(target=self._work, name=f"slot-{number}", daemon=True).start()
         threading.Thread(target=self._import, name="import", daemon=True).start()
         self._coroutines.start()
-        self._send({"hello": os.getpid(), "known": sorted(self._handlers.known())})
+        self._send({"hello": os.getpid(), "known": sorted(self._handlers.known().items())})
         selector = selectors.DefaultSelector()
         selector.register(self._sock, selectors.EVENT_READ)
         selector.register(self._wake_reader, selectors.EVENT_READ)
@@ -84,6 +84,7 @@ class Executor:
         return bool(data)
 
     def _do(self, message: dict[str, Any]) -> None:
+        self._runner.revise(message.get("revisions", {}))
         for order in message.get("run", ()):
             self._orders.put(self._runner.take(Order(*order)))
         for ticket, cause in message.get("cancel", ()):
@@ -121,10 +122,10 @@ class Executor:
         while True:
             for name in self._wanted.get():
                 try:
-                    self._handlers.resolve(name)
+                    handler = self._handlers.resolve(name)
                 except UnknownTask:
                     continue
-                self._found.append(name)
+                self._found.append((name, handler.config.isolation))
                 self._wake()
 
 

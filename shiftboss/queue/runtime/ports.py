@@ -16,6 +16,7 @@ from shiftboss.queue.contract import (
     WorkerStatus,
 )
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
+from shiftboss.queue.revision import TaskConfig
 
 CANCEL = "cancel"
 """The order to a worker to look at once whose end has been asked for."""
@@ -97,8 +98,12 @@ class Wakeups(Protocol):
 
 
 class Handler(Protocol):
-    """A task as an executor runs it. Where `is_async`, `call` gives a coroutine, for the executor's event loop."""
+    """A task as an executor runs it, by the configuration `config`.
 
+    Where `is_async`, `call` gives a coroutine, for the executor's event loop.
+    """
+
+    config: TaskConfig
     takes_context: bool
     is_async: bool
     call: Callable[..., Any]
@@ -118,13 +123,13 @@ class Lane(Protocol):
 class Handlers(Protocol):
     """What the host application gives an executor: its tasks."""
 
-    def known(self) -> frozenset[str]:
-        """Names of the tasks that are loaded."""
+    def known(self) -> dict[str, str]:
+        """Names of the tasks that are loaded, each with the isolation that it has now."""
 
-    def resolve(self, name: str) -> Handler:
-        """The task of this name. Raises UnknownTask."""
+    def resolve(self, name: str, config: TaskConfig | None = None) -> Handler:
+        """The task of this name, by this configuration or by its present one. Raises UnknownTask."""
 
-    def backoff_seconds(self, name: str, error: BaseException, failures: int) -> float:
+    def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
         """What a retry waits after this failure (counted from 1)."""
 
     def encode_result(self, value: Any) -> str | None:
