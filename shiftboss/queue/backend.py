@@ -38,7 +38,7 @@ from shiftboss.queue.store import enqueue as jobs
 from shiftboss.queue.store import read
 from shiftboss.queue.store.enqueue import Enqueued, NewJob
 from shiftboss.queue.store.statement import Verb, run
-from shiftboss.queue.tasks import Call, ShiftbossTask
+from shiftboss.queue.tasks import Call, ShiftbossTask, attempts_of
 
 
 class ShiftbossBackend(BaseTaskBackend):
@@ -222,7 +222,7 @@ def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:
         args=payload.encode_arguments(args, kwargs, max_bytes=config.max_args_bytes),
         priority=int(task.priority),
         due_at=task.run_after,
-        failure_limit=getattr(task, "max_attempts", None) or config.max_attempts,
+        failure_limit=attempts_of(task, task.queue_name),
         loss_limit=config.max_losses,
         **given,
     )

@@ -1,6 +1,8 @@
 """Tasks as they are declared: Django's `Task` with the options of Shiftboss."""
 
+import hashlib
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -8,14 +10,19 @@ from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 
+from shiftboss import conf
 from shiftboss.compat import Task, TaskResult, TaskResultMismatch, task_backends
-from shiftboss.queue import registry
+from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import Authority, Scope, owner_of
-from shiftboss.queue.errors import InvalidJob
-from shiftboss.queue.retry import Backoff, check_backoff
+from shiftboss.queue.errors import InvalidJob, NotStorable
+from shiftboss.queue.retry import LONGEST_SECONDS, Backoff, check_backoff
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store.enqueue import OnConflict, check_queue
 
 ISOLATIONS = ("thread", "async", "process")
+DURABLE = ("each",)
+MAX_SECRETS = 20
+MAX_NAME_LENGTH = 100
 
 Key = str | Callable[..., str | None]
 
@@ -43,7 +50,11 @@ class ShiftbossTask(Task):
 
     `deadline`: an aware time; a job that still waits then is cancelled. `tags`, `tenant`: for finding jobs.
     `watchers`: ids of owners who may read and cancel the job. `isolation`: "thread", "async" or
-    "process" (an executor to itself); None: by the kind of the function.
+    "process" (an executor to itself); None: by the kind of the function. `timeout`: seconds that one attempt may
+    take. `unique`: the key is made of the task's name and the job's arguments. `retry_on`: a failure with another
+    exception is not retried; `discard_on`: one with such an exception ends the job for good. `durable` "each":
+    each outcome is written in a transaction of its own. `resource`: the name of what the handler is lent;
+    `secrets`: names of those that it may ask for.
     """
 
     max_attempts: int | None = None
@@ -58,14 +69,24 @@ class ShiftbossTask(Task):
     tenant: str | None = None
     watchers: tuple[str, ...] = ()
     isolation: str | None = None
+    timeout: float | None = None
+    unique: bool = False
+    retry_on: tuple[type[Exception], ...] | None = None
+    discard_on: tuple[type[Exception], ...] = ()
+    durable: str | None = None
+    resource: str | None = None
+    secrets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Words of the settings kind, also as plain strings and lists.
         object.__setattr__(self, "key_scope", _word(Scope, "key_scope", self.key_scope))
         object.__setattr__(self, "on_conflict", _word(OnConflict, "on_conflict", self.on_conflict))
-        for name in ("tags", "watchers"):
+        for name in ("tags", "watchers", "secrets"):
             object.__setattr__(self, name, _words(name, getattr(self, name)))
-        check_options(max_attempts=self.max_attempts, backoff=self.backoff, authority=self.authority)
+        for name in ("retry_on", "discard_on"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _types(name, getattr(self, name)))
+        check_options(**{f.name: getattr(self, f.name) for f in fields(ShiftbossTask)})
         _check_isolation(self.isolation, self.func)
         check_queue(self.queue_name)
         # Zero-argument super() does not work in a slotted dataclass.
@@ -86,10 +107,29 @@ class ShiftbossTask(Task):
 
     def key_of(self, args: Any, kwargs: Any) -> str | None:
         """The key of a job with these arguments. Raises InvalidJob where the function gives no text."""
+        if self.unique:
+            return self._key_of_arguments(args, kwargs)
         key = self.key(*args, **kwargs) if callable(self.key) else self.key
         if key is not None and not isinstance(key, str):
             raise InvalidJob(f"key must be a text, not a {type(key).__name__}")
         return key
+
+    def _key_of_arguments(self, args: Any, kwargs: Any) -> str:
+        """Alike for the same arguments, by place or by name, in whatever order; defaults are not filled in."""
+        try:
+            signature = inspect.signature(self.func)
+            given = [None, *args] if self.takes_context else args
+            args, kwargs = (), dict(signature.bind(*given, **kwargs).arguments)
+            if self.takes_context:
+                del kwargs[next(iter(signature.parameters))]
+        except (TypeError, ValueError):
+            pass  # they do not fit, which the worker tells
+        text = payload.encode_arguments(args, kwargs, max_bytes=conf.get().max_args_bytes)
+        try:
+            sorted_text = json.dumps([self.module_path, json.loads(text)], sort_keys=True)
+        except RecursionError:
+            raise NotStorable("the arguments are nested too deeply for a key made of them") from None
+        return f"{self.module_path[:MAX_NAME_LENGTH]} {hashlib.sha256(sorted_text.encode()).hexdigest()}"
 
     def get_result(self, result_id: str) -> TaskResult:
         """The result of one of this task's jobs; see Django's `Task.get_result`."""
@@ -121,18 +161,85 @@ def _words(name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def check_options(*, max_attempts: Any = None, backoff: Any = None, authority: Any = None, **_: Any) -> None:
-    """Raise InvalidJob, TypeError or ValueError for an option that cannot be."""
-    if max_attempts is not None and not _is_count(max_attempts):
-        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {max_attempts!r}")
-    if backoff is not None:
-        check_backoff(backoff)
-    if authority is not None:
-        owner_of(authority)
+def _types(name: str, value: Any) -> tuple[type[Exception], ...]:
+    types = tuple(value) if isinstance(value, tuple | list) else (value,)
+    for one in types:
+        if not isinstance(one, type) or not issubclass(one, Exception):
+            raise InvalidJob(f"{name} takes exception types, subclasses of Exception, not {_shown(one)}")
+    return types
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:120]
+    except Exception:  # a number with thousands of digits, or a repr of the user's own
+        return f"a {type(value).__name__}"
+
+
+def check_options(**options: Any) -> None:
+    """Raise InvalidJob, TypeError or ValueError for an option that cannot be, whatever the function is."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        if (check := _CHECKS.get(name)) is not None:
+            check(value)
+    if given.get("unique") and "key" in given:
+        raise InvalidJob("unique makes the key itself, of the arguments: leave out either unique or key")
+    both = {*_types("retry_on", given.get("retry_on", ()))} & {*_types("discard_on", given.get("discard_on", ()))}
+    if both:
+        names = ", ".join(sorted(one.__qualname__ for one in both))
+        raise InvalidJob(f"retry_on and discard_on both name {names}: a failure cannot be retried and given up")
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
+
+
+def _check_attempts(value: Any) -> None:
+    if not _is_count(value):
+        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {_shown(value)}")
+
+
+def _check_timeout(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
+        raise InvalidJob(
+            f"timeout must be the seconds of one attempt, above 0 and at most {LONGEST_SECONDS:.0f}, not "
+            f"{_shown(value)}"
+        )
+
+
+def _check_unique(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InvalidJob(f"unique must be True or False, not {_shown(value)}; a text of your own is a `key`")
+
+
+def _check_durable(value: Any) -> None:
+    if value not in DURABLE:
+        raise InvalidJob(f"durable must be {' or '.join(map(repr, DURABLE))}, or left out, not {_shown(value)}")
+
+
+def _check_secrets(value: Any) -> None:
+    names = _words("secrets", value)
+    if len(names) > MAX_SECRETS:
+        raise InvalidJob(f"secrets: at most {MAX_SECRETS} names, not {len(names)}")
+    for name in names:
+        _check_name("secrets", name)
+
+
+def _check_name(option: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME_LENGTH or not value.isprintable():
+        raise InvalidJob(f"{option}: a name is 1 to {MAX_NAME_LENGTH} printable characters, not {_shown(value)}")
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "max_attempts": _check_attempts,
+    "backoff": check_backoff,
+    "authority": owner_of,
+    "timeout": _check_timeout,
+    "unique": _check_unique,
+    "durable": _check_durable,
+    "resource": lambda value: _check_name("resource", value),
+    "secrets": _check_secrets,
+}
 
 
 def _check_isolation(isolation: Any, function: Any) -> None:
@@ -140,6 +247,45 @@ def _check_isolation(isolation: Any, function: Any) -> None:
         raise InvalidJob(f"isolation must be one of {', '.join(ISOLATIONS)}, not {isolation!r}")
     if isolation == "async" and not inspect.iscoroutinefunction(function):
         raise InvalidJob("isolation 'async' is for coroutine functions; leave it out for a plain function")
+
+
+def config_of(task: Task, queue: str) -> TaskConfig:
+    """What decides how jobs of this task run in this queue; the queue's settings go before the task's options."""
+    own = conf.get().queues.get(queue, conf.QueueOptions())
+    isolation = getattr(task, "isolation", None)
+    timeout = getattr(task, "timeout", None) if own.timeout_seconds is None else own.timeout_seconds
+    backoff = getattr(task, "backoff", None) if own.backoff_seconds is None else own.backoff_seconds
+    retry_on = getattr(task, "retry_on", None)
+    return TaskConfig(
+        task=task.module_path,
+        isolation=isolation or ("async" if inspect.iscoroutinefunction(task.func) else "thread"),
+        timeout_seconds=None if timeout is None else min(float(timeout), LONGEST_SECONDS),
+        backoff=_stored_backoff(backoff),
+        durable=getattr(task, "durable", None),
+        resource=getattr(task, "resource", None),
+        retry_on=None if retry_on is None else _names(retry_on),
+        discard_on=_names(getattr(task, "discard_on", ())),
+        secrets=getattr(task, "secrets", ()),
+    )
+
+
+def _stored_backoff(backoff: Backoff | None) -> float | tuple[float, ...] | str | None:
+    if callable(backoff):
+        return "function"
+    if isinstance(backoff, int | float):
+        return min(float(backoff), LONGEST_SECONDS)
+    return None if backoff is None else tuple(map(float, backoff))
+
+
+def _names(types: tuple[type[Exception], ...]) -> tuple[str, ...]:
+    return tuple(f"{one.__module__}.{one.__qualname__}" for one in types)
+
+
+def attempts_of(task: Task, queue: str) -> int:
+    """Failures after which a job of this task in this queue is quarantined."""
+    config = conf.get()
+    own = config.queues.get(queue, conf.QueueOptions())
+    return own.max_attempts or getattr(task, "max_attempts", None) or config.max_attempts
 
 
 def task(

@@ -70,6 +70,17 @@ def test_a_key_may_be_made_of_the_arguments() -> None:
         add.using(key=lambda a: a).enqueue(3)
 
 
+@pytest.mark.requirement("P2", "N5")
+def test_at_most_one_job_of_a_unique_task_lives_with_the_same_arguments() -> None:
+    unique = add.using(unique=True)
+    first = unique.enqueue(1, b=2)
+    assert unique.enqueue(a=1, b=2).id == first.id
+    assert len({first.id, unique.enqueue(1).id, add.enqueue(1, b=2).id}) == 3
+    assert unique.using(authority=KIM).enqueue(1, b=2).id != first.id
+    with pytest.raises(KeyHeld):
+        unique.using(on_conflict="refuse").enqueue(1, b=2)
+
+
 @pytest.mark.requirement("N5")
 def test_two_owners_never_meet_under_a_key_unless_it_is_global() -> None:
     mine, theirs = add.using(key="k", authority=KIM), add.using(key="k", authority=LEE)
