@@ -15,6 +15,7 @@ from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Settlement
+from shiftboss.queue.errors import LeaseLost
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.store.partitions import met_missing_day, with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
@@ -98,6 +99,7 @@ def heartbeat(
 
 
 O = TypeVar("O")  # noqa: E741 - one kind of outcome
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,30 @@ def complete(items: Sequence[tuple[Lease, Done]], *, authority: Authority, worke
     """Finish jobs. A result that jsonb refuses turns that one job's outcome into a failure."""
     require_system(authority, "complete")
     return (yield from _write(_DONE, items, worker_id=worker_id))
+
+
+def complete_here(lease: Lease, done: Done, *, authority: Authority, worker_id: int) -> Verb[None]:
+    """Finish one job as the last act of the transaction that is open.
+
+    Raises LeaseLost where it is no longer ours. Nothing is judged or recorded then: the transaction is to be
+    rolled back, and would take that with it.
+    """
+    require_system(authority, "complete")
+    call = _DONE.call([(lease, done)], worker_id)
+    written = yield from with_todays_partitions(lambda: _in_savepoint(call))
+    if not written:
+        raise LeaseLost(f"job {lease.job_id} is no longer held under fence {lease.fence} by worker {worker_id}")
+
+
+def _in_savepoint(call: Call[R]) -> Verb[list[R]]:
+    # A statement that fails would else end the transaction around it.
+    rows: list[R] = yield Atomic(_alone(call))
+    return rows
+
+
+def _alone(call: Call[R]) -> Verb[list[R]]:
+    rows: list[R] = yield call
+    return rows
 
 
 def fail(items: Sequence[tuple[Lease, Failed]], *, authority: Authority, worker_id: int) -> Verb[Settlement]:
