@@ -5,6 +5,7 @@ A test fails where a file and the code say different things.
 
 import json
 import os
+import runpy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.resources import files
@@ -15,7 +16,7 @@ import django
 
 from shiftboss.acts import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act, legal
 from shiftboss.checks import KNOWN
-from shiftboss.conf import Config, Pool
+from shiftboss.conf import Config, Pool, QueueOptions
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
 
 STATES_HEAD = """\
@@ -147,11 +148,17 @@ def settings() -> str:
             "",
             table(("key", "default", "meaning"), _settings_of(Pool, key=str)),
             "",
+            "## Keys of a queue",
+            "",
+            table(("key", "default", "meaning"), _settings_of(QueueOptions, key=str)),
+            "",
         ]
     )
 
 
-def _settings_of(kind: type[Config] | type[Pool], key: Callable[[str], str]) -> list[tuple[str, str, str]]:
+def _settings_of(
+    kind: type[Config] | type[Pool] | type[QueueOptions], key: Callable[[str], str]
+) -> list[tuple[str, str, str]]:
     return [
         (f"`{key(field.name)}`", _default(field), field.metadata["help"])
         for field in fields(kind)
@@ -205,7 +212,14 @@ def openapi() -> str:
     return json.dumps(schema("/api/v1/"), indent=1, ensure_ascii=False) + "\n"
 
 
+def reference() -> str:
+    """The text of `docs/reference.md`."""
+    text: str = runpy.run_path(str(Path(__file__).with_name("reference.py")))["text"]()
+    return text
+
+
 PAGES = {
+    "reference.md": reference,
     "states.md": states,
     "settings.md": settings,
     "checks.md": checks,

@@ -9,21 +9,87 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftboss.queue.authority import Authority as Authority
     from shiftboss.queue.authority import Owner as Owner
+    from shiftboss.queue.authority import Scope as Scope
     from shiftboss.queue.authority import System as System
     from shiftboss.queue.backend import enqueue_many as enqueue_many
+    from shiftboss.queue.errors import Busy as Busy
+    from shiftboss.queue.errors import InTransaction as InTransaction
+    from shiftboss.queue.errors import InvalidJob as InvalidJob
+    from shiftboss.queue.errors import KeyHeld as KeyHeld
+    from shiftboss.queue.errors import MovedOn as MovedOn
+    from shiftboss.queue.errors import NoSuchJob as NoSuchJob
+    from shiftboss.queue.errors import NotAllowed as NotAllowed
+    from shiftboss.queue.errors import NotStorable as NotStorable
+    from shiftboss.queue.errors import SchemaTooOld as SchemaTooOld
+    from shiftboss.queue.errors import ShiftbossError as ShiftbossError
+    from shiftboss.queue.errors import StillRunning as StillRunning
+    from shiftboss.queue.errors import StoreUnavailable as StoreUnavailable
+    from shiftboss.queue.errors import UnsupportedDatabase as UnsupportedDatabase
+    from shiftboss.queue.jobs import OnConflict as OnConflict
+    from shiftboss.queue.results import ShiftbossResult as ShiftbossResult
+    from shiftboss.queue.runtime.context import Cancelled as Cancelled
+    from shiftboss.queue.runtime.context import Cause as Cause
+    from shiftboss.queue.runtime.context import Context as Context
+    from shiftboss.queue.tasks import ShiftbossTask as ShiftbossTask
     from shiftboss.queue.tasks import task as task
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Authority": "shiftboss.queue.authority",
+    "Busy": "shiftboss.queue.errors",
+    "Cancelled": "shiftboss.queue.runtime.context",
+    "Cause": "shiftboss.queue.runtime.context",
+    "Context": "shiftboss.queue.runtime.context",
+    "InTransaction": "shiftboss.queue.errors",
+    "InvalidJob": "shiftboss.queue.errors",
+    "KeyHeld": "shiftboss.queue.errors",
+    "MovedOn": "shiftboss.queue.errors",
+    "NoSuchJob": "shiftboss.queue.errors",
+    "NotAllowed": "shiftboss.queue.errors",
+    "NotStorable": "shiftboss.queue.errors",
+    "OnConflict": "shiftboss.queue.jobs",
     "Owner": "shiftboss.queue.authority",
+    "SchemaTooOld": "shiftboss.queue.errors",
+    "Scope": "shiftboss.queue.authority",
+    "ShiftbossError": "shiftboss.queue.errors",
+    "ShiftbossResult": "shiftboss.queue.results",
+    "ShiftbossTask": "shiftboss.queue.tasks",
+    "StillRunning": "shiftboss.queue.errors",
+    "StoreUnavailable": "shiftboss.queue.errors",
     "System": "shiftboss.queue.authority",
+    "UnsupportedDatabase": "shiftboss.queue.errors",
     "enqueue_many": "shiftboss.queue.backend",
     "task": "shiftboss.queue.tasks",
 }
 
-__all__ = ["Authority", "Owner", "System", "enqueue_many", "task"]
+__all__ = [
+    "Authority",
+    "Busy",
+    "Cancelled",
+    "Cause",
+    "Context",
+    "InTransaction",
+    "InvalidJob",
+    "KeyHeld",
+    "MovedOn",
+    "NoSuchJob",
+    "NotAllowed",
+    "NotStorable",
+    "OnConflict",
+    "Owner",
+    "SchemaTooOld",
+    "Scope",
+    "ShiftbossError",
+    "ShiftbossResult",
+    "ShiftbossTask",
+    "StillRunning",
+    "StoreUnavailable",
+    "System",
+    "UnsupportedDatabase",
+    "enqueue_many",
+    "task",
+]
 
 
 def __getattr__(name: str) -> Any:
