@@ -1,8 +1,8 @@
 """Shared memory between a keeper, its executors and its sentinel. It survives SIGKILL of any of them.
 
 The *slot board* of an executor has a place (a *ticket*) for each job in its hands: one byte that the executor
-sets when the handler starts and when it has ended, and the lease's expiry, which the keeper writes. After a
-death the bytes tell which jobs had started. The *deadline board* of a keeper has a pid and a deadline for each
+sets when the handler starts and when it has ended, the time of that start, and the lease's expiry, which the keeper
+writes. After a death the bytes tell which jobs had started. The *deadline board* of a keeper has a pid and a deadline for each
 executor; the sentinel kills a process that is past its deadline.
 """
 
@@ -30,7 +30,7 @@ def _shared_file(size: int) -> int:
 class SlotBoard:
     """The slot board of one executor; `fd` is inherited by it."""
 
-    SIZE = TICKETS * (_WORD + 1)
+    SIZE = TICKETS * (2 * _WORD + 1)
 
     def __init__(self, fd: int | None = None) -> None:
         self.fd = _shared_file(self.SIZE) if fd is None else fd
@@ -38,7 +38,17 @@ class SlotBoard:
         # Typed views write a whole word at once; `struct` would write zeros first, which the other side can see.
         whole = memoryview(self._memory)
         self._expiries = whole[: TICKETS * _WORD].cast("d")
-        self._states = whole[TICKETS * _WORD :]
+        self._starts = whole[TICKETS * _WORD : 2 * TICKETS * _WORD].cast("d")
+        self._states = whole[2 * TICKETS * _WORD :]
+
+    def begin(self, ticket: int, at: float) -> None:
+        """The handler starts now, in seconds of the boot-time clock."""
+        self._starts[ticket] = at
+        self._states[ticket] = STARTED
+
+    def began_at(self, ticket: int) -> float:
+        """When the handler started, in seconds of the boot-time clock; 0 where it has not."""
+        return self._starts[ticket] if self._states[ticket] != NOT_STARTED else 0.0
 
     def mark(self, ticket: int, state: int) -> None:
         """Set where the job with this ticket stands."""
