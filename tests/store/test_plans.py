@@ -24,6 +24,9 @@ from generate_series(1, 4000) n
 """
 
 
+ENDS = ["complete", "fail", "release", "quarantine", "reap_own"]
+
+
 @pytest.fixture
 def loaded(connect: Any) -> Iterator[Session]:
     """A keeper's connection to a table that was just filled, and of which the planner knows nothing."""
@@ -47,8 +50,8 @@ def plan(session: Session, name: str) -> str:
     return "\n".join(line for (line,) in session.execute(f"explain (generic_plan, costs off) {sql}"))
 
 
-@pytest.mark.parametrize("name", ["complete", "fail", "release", "quarantine", "reap_own", "heartbeat", "lock"])
-def test_ends_and_heartbeats_go_by_primary_key(name: str, loaded: Session) -> None:
+@pytest.mark.parametrize("name", [*ENDS, "heartbeat", "lock", "progress", "checkpoint", "event"])
+def test_ends_heartbeats_and_notes_go_by_primary_key(name: str, loaded: Session) -> None:
     told = plan(loaded, name)
     assert "Seq Scan on shiftboss_job" not in told
     assert "Index Scan using shiftboss_job_pkey on shiftboss_job" in told

@@ -35,6 +35,7 @@ from tests.store.making import (
     wait_for_expiry,
     whole,
 )
+from tests.store.test_notes import NOTES, tell
 from tests.store.test_rejections import offer
 
 Make = Callable[[int], Lease]
@@ -109,6 +110,11 @@ def by_a_worker(verb: str) -> Callable[[Lease, int], Verb[Any]]:
     return lambda held, worker: offer(verb, held, worker)
 
 
+def by_a_handler(note: str) -> Callable[[Lease, int], Verb[Any]]:
+    """What a running handler tells."""
+    return lambda held, worker: tell(worker, (held, NOTES[note]))
+
+
 VERBS: dict[str, Callable[[Lease, int], Verb[Any]]] = {
     "claim": lambda held, worker: claim(worker, n=5),
     "stage": lambda held, worker: upkeep.stage(authority=SYSTEM),
@@ -117,6 +123,9 @@ VERBS: dict[str, Callable[[Lease, int], Verb[Any]]] = {
     "quarantine unknown": lambda held, worker: upkeep.quarantine_unknown(authority=SYSTEM, seconds=600),
     "discard held": lambda held, worker: upkeep.discard_held_too_long(authority=SYSTEM, seconds=600),
     "heartbeat": by_a_worker("heartbeat"),
+    "progress": by_a_handler("progress"),
+    "checkpoint": by_a_handler("checkpoint"),
+    "event": by_a_handler("event"),
     "complete": by_a_worker("complete"),
     "fail": by_a_worker("fail"),
     "snooze": by_a_worker("snooze"),
@@ -136,6 +145,9 @@ VERBS: dict[str, Callable[[Lease, int], Verb[Any]]] = {
 
 OF_A_RUNNING_JOB = {
     "heartbeat": "running",
+    "progress": "running",
+    "checkpoint": "running",
+    "event": "running",
     "complete": "completed",
     "fail": "retryable",
     "snooze": "scheduled",
@@ -181,6 +193,9 @@ TABLE: dict[str, dict[str, str]] = {
     "running, at its loss limit": OF_A_RUNNING_JOB | {"reap own": "quarantined"},
     "running, to be cancelled": {
         "heartbeat": "running",
+        "progress": "running",
+        "checkpoint": "running",
+        "event": "running",
         "complete": "completed",
         "fail": "cancelled",
         "snooze": "cancelled",

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import psycopg
 
 from shiftboss.queue.authority import System
-from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Registration, Settlement, WorkerStatus
+from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups
-from shiftboss.queue.store import lease, upkeep, workers
+from shiftboss.queue.store import lease, notes, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import Verb, arun
 
@@ -145,6 +145,10 @@ class LocalClient:
             after=after,
         )
         return await self._work.run(verb)
+
+    async def note(self, items: Sequence[tuple[Lease, Note]]) -> Settlement:
+        """Keep what running handlers tell."""
+        return await self._work.run(notes.note(items, authority=SYSTEM, worker_id=self._worker_id))
 
     async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
         """Finish jobs."""

@@ -41,7 +41,8 @@ _ENDED = Statement("ended", _lease)
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _REJECT = Statement("reject", lambda *_: None)
 
-_LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
+LOCKED = (pg.LockNotAvailable, pg.DeadlockDetected)
+"""What somebody else's lock answers with: to be tried again."""
 
 
 def claim(
@@ -80,7 +81,7 @@ def heartbeat(
     cannot be recorded now is busy, to be asked again.
     """
     require_system(authority, "heartbeat")
-    ids, fences = _columns(leases)
+    ids, fences = ids_and_fences(leases)
     rows = yield _HEARTBEAT.call(ids=ids, fences=fences, worker_id=worker_id, lease_seconds=lease_seconds)
     answers: dict[Lease, str] = {lease: answer for lease, answer, _ in rows}
     cancelled = {lease: cause for lease, _, cause in rows if cause is not None}
@@ -88,7 +89,7 @@ def heartbeat(
     try:
         if lost:
             yield from with_todays_partitions(lambda: _rejected_heartbeats(lost, worker_id))
-    except (*_LOCKED, pg.CheckViolation):
+    except (*LOCKED, pg.CheckViolation):
         # The others are renewed, and the keeper has to hear of it.
         answers |= dict.fromkeys(lost, "busy")
 
@@ -113,12 +114,12 @@ class _Report(Generic[O]):
     instead: "Callable[[O, Exception], tuple[_Report[Any], Any]] | None" = None
 
     def call(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
-        ids, fences = _columns([lease for lease, _ in items])
+        ids, fences = ids_and_fences([lease for lease, _ in items])
         columns = self.columns([outcome for _, outcome in items])
         return self.statement.call(ids=ids, fences=fences, worker_id=worker_id, **columns)
 
     def trace(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
-        ids, fences = _columns([lease for lease, _ in items])
+        ids, fences = ids_and_fences([lease for lease, _ in items])
         results = self.columns([outcome for _, outcome in items]).get("results")
         return _SETTLED.call(ids=ids, fences=fences, worker_id=worker_id, outcome=self.outcome, results=results)
 
@@ -287,7 +288,7 @@ def _offer(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int)
     """The whole batch in one statement, the only one that waits for row locks; then what it did not take."""
     try:
         written = set((yield report.call(items, worker_id)))
-    except (*_LOCKED, *_UNSTORABLE, pg.QueryCanceled) as error:
+    except (*LOCKED, *_UNSTORABLE, pg.QueryCanceled) as error:
         if met_missing_day(error):
             raise
         written = set()
@@ -301,7 +302,7 @@ def _settle(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int
         return Settlement()
     try:
         answer: Settlement = yield Atomic(_judge(report, items, worker_id))
-    except _LOCKED:
+    except LOCKED:
         return Settlement(busy={lease for lease, _ in items})
     except (*_UNSTORABLE, pg.QueryCanceled) as error:
         if met_missing_day(error):
@@ -324,14 +325,14 @@ def _judge(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int)
 
     One transaction, so that a refusal and its record are one.
     """
-    ids, fences = _columns([lease for lease, _ in items])
+    ids, fences = ids_and_fences([lease for lease, _ in items])
     busy = set((yield _LOCK.call(ids=ids, fences=fences, worker_id=worker_id)))
     free = [item for item in items if item[0] not in busy]
     settled = set((yield report.call(free, worker_id)))
     rest = [item for item in free if item[0] not in settled]
     settled |= set((yield report.trace(rest, worker_id)))
     lost = [lease for lease, _ in rest if lease not in settled]
-    yield from _reject(lost, worker_id=worker_id, verb=report.statement.name)
+    yield from reject(lost, worker_id=worker_id, verb=report.statement.name)
     return Settlement(settled=settled, busy=busy, lost=set(lost))
 
 
@@ -341,19 +342,21 @@ def _rejected_heartbeats(leases: Sequence[Lease], worker_id: int) -> Verb[None]:
 
 def _reject_heartbeats(leases: Sequence[Lease], worker_id: int) -> Verb[None]:
     # The heartbeat and the end of a run go different ways; one that comes second is not late, but needless.
-    ids, fences = _columns(leases)
+    ids, fences = ids_and_fences(leases)
     ended = set((yield _ENDED.call(ids=ids, fences=fences, worker_id=worker_id)))
-    yield from _reject([lease for lease in leases if lease not in ended], worker_id=worker_id, verb="heartbeat")
+    yield from reject([lease for lease in leases if lease not in ended], worker_id=worker_id, verb="heartbeat")
 
 
-def _reject(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
+def reject(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
+    """Record, in the transaction that is open, that a write under these leases was refused."""
     if leases:
-        ids, fences = _columns(leases)
+        ids, fences = ids_and_fences(leases)
         yield _NUMBER_EVENTS.call(ids=ids)
         yield _REJECT.call(ids=ids, fences=fences, worker_id=worker_id, verb=verb)
 
 
-def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
+def ids_and_fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
+    """Leases as the statements take them: ids and fences."""
     return [lease.job_id for lease in leases], [lease.fence for lease in leases]
 
 
