@@ -1,13 +1,13 @@
 """The Django project as an executor sees it: its tasks, loaded and callable."""
 
 import inspect
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
-from django.db import connections
+from django.db import connections, transaction
 from django.utils.module_loading import autodiscover_modules
 
 from shiftboss import conf
@@ -15,10 +15,14 @@ from shiftboss.compat import Task
 from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import System
 from shiftboss.queue.backend import backend_of_the_record
-from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.contract import Lease
+from shiftboss.queue.errors import InTransaction, UnknownTask
+from shiftboss.queue.outcomes import Done
 from shiftboss.queue.retry import backoff_seconds
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.ports import Handler, Lane
+from shiftboss.queue.store.lease import complete_here
+from shiftboss.queue.store.statement import run
 
 
 class TaskHandler:
@@ -114,6 +118,24 @@ class DjangoHandlers:
     def task_result(self, job_id: int) -> Any:
         """Django's TaskResult of a job that this project's own backend holds."""
         return backend_of_the_record().result_of(str(job_id), authority=System())
+
+    @contextmanager
+    def complete_in_transaction(
+        self, lease: Lease, worker_id: int, *, done: Callable[[], Done], committed: Callable[[], None]
+    ) -> Iterator[None]:
+        """An `atomic()` on SHIFTBOSS["DATABASE"] that completes the job as its last statement."""
+        alias = self._config.database
+        connection = connections[alias]
+        if connection.in_atomic_block or not connection.get_autocommit():
+            raise InTransaction(
+                "complete_in_transaction() has to commit by itself, and a transaction is open around it: leave "
+                "the outer atomic() out; one inside of it is a savepoint"
+            )
+        with transaction.atomic(using=alias):
+            # The first of its hooks: it runs when PostgreSQL has committed, whatever the user's own hooks do then.
+            transaction.on_commit(committed, using=alias)
+            yield
+            run(complete_here(lease, done(), authority=System(), worker_id=worker_id), using=alias)
 
     def after_job(self) -> None:
         """Close connections of this thread that are broken, too old, or left outside autocommit or in a block."""

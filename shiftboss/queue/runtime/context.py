@@ -1,7 +1,9 @@
 """What a handler gets that asks for it (`takes_context=True`)."""
 
+import asyncio
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -95,6 +97,7 @@ class Context:
     _margin_seconds: float = 0.0
     _clock: Clock = boot_clock
     _task_result: Callable[[int], Any] | None = None
+    _complete: Callable[[Any], AbstractContextManager[None]] | None = None
 
     @property
     def ends_at(self) -> float:
@@ -134,11 +137,42 @@ class Context:
             raise ValueError("discard() needs a reason: it is all that is left to say why the job was not done")
         raise Discard(reason)
 
+    def complete_in_transaction(self, result: Any = None) -> AbstractContextManager[None]:
+        """Complete the job together with what the block writes: all of it is committed, once, or nothing.
+
+            with context.complete_in_transaction({"sent": 3}):
+                Receipt.objects.create(order_id=order_id)
+
+        The block is an `atomic()` on the record's database; its last statement completes the job under its lease.
+        Whoever has lost the lease gets LeaseLost there, and like any exception of the block it rolls all back; the
+        run has failed then. After the block the job is completed with `result`: what the handler returns is
+        ignored, what it raises is logged and undoes nothing. In a local run there is no job to complete, and no
+        transaction.
+
+        Raises InTransaction inside another transaction, NotStorable for a result that cannot be stored, LeaseLost
+        in a run that has completed its job already, and RuntimeError in a coroutine: there call a function with
+        the block by `sync_to_async`.
+        """
+        if _in_a_coroutine():
+            raise RuntimeError(
+                "complete_in_transaction() writes by Django's synchronous connection: put the block into a "
+                "function and call that with `await sync_to_async(function)()`"
+            )
+        return self._complete(result) if self._complete is not None else nullcontext()
+
     @property
     def task_result(self) -> Any:
         """Django's TaskResult of this job, read anew; None in a local run. It reads by the ORM: in a coroutine
         use `await sync_to_async(lambda: context.task_result)()`."""
         return self._task_result(self.job_id) if self._task_result is not None else None
+
+
+def _in_a_coroutine() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _snooze_seconds(given: Any) -> float:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any, Protocol
 
@@ -137,6 +138,15 @@ class Handlers(Protocol):
 
     def task_result(self, job_id: int) -> Any:
         """Django's TaskResult of a job, read anew."""
+
+    def complete_in_transaction(
+        self, lease: Lease, worker_id: int, *, done: Callable[[], Done], committed: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """A transaction on the record's database, for a body whose last statement completes the job.
+
+        `done()` is asked after the body, `committed()` is called once the commit is certain. Raises LeaseLost
+        where the job is no longer this worker's, InTransaction where another transaction is open around it.
+        """
 
     def after_job(self) -> None:
         """Tidy up in the thread that ran a job: database connections and the like."""

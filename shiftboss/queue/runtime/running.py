@@ -1,16 +1,19 @@
 """One order, from its arguments to its outcome. Whatever a handler does, an outcome comes out."""
 
 import inspect
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from shiftboss.queue.contract import Claimed
-from shiftboss.queue.errors import NotStorable, UnknownTask
+from shiftboss.queue.contract import Claimed, Lease
+from shiftboss.queue.errors import LeaseLost, NotStorable, UnknownTask
+from shiftboss.queue.outcomes import Done
 from shiftboss.queue.payload import decode_arguments
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
@@ -20,6 +23,9 @@ from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.ports import Handler, Handlers
 from shiftboss.queue.states import QuarantineReason
 
+log = logging.getLogger("shiftboss.executor")
+
+LONGEST_RUN_MS = 2**31 - 1
 LAST_RESORT_SECONDS = 60.0
 """The backoff of a failure whose own backoff could not be had."""
 
@@ -62,13 +68,24 @@ class Order(NamedTuple):
 class Run:
     """An order in the executor's hands."""
 
-    __slots__ = ("began", "order", "started", "token")
+    __slots__ = ("began", "order", "refused", "settled", "started", "token")
 
     def __init__(self, order: Order) -> None:
         self.order = order
         self.token = Token()
         self.started = False
         self.began = time.perf_counter()
+        self.settled = False
+        self.refused: NotStorable | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the handler's start."""
+        return time.perf_counter() - self.began
+
+    def settle(self) -> None:
+        """The handler's own transaction has completed the job: nothing that comes now can change that."""
+        self.settled = True
 
 
 class InvalidArguments(Exception):
@@ -231,17 +248,41 @@ class Runner:
             _expires_at=lambda: self._board.expiry(order.ticket),
             _margin_seconds=2 * self._margin_seconds,
             _task_result=self._handlers.task_result,
+            _complete=partial(self._complete, run),
         )
 
+    @contextmanager
+    def _complete(self, run: Run, result: Any) -> Iterator[None]:
+        lease = Lease(run.order.job_id, run.order.fence)
+        if run.settled:
+            raise LeaseLost(f"this run has completed job {lease.job_id} already")
+        try:
+            text = self._handlers.encode_result(result)
+        except NotStorable as error:
+            run.refused = error
+            raise
+        with self._handlers.complete_in_transaction(
+            lease,
+            run.order.worker_id,
+            done=lambda: Done(text, min(round(run.seconds * 1000), LONGEST_RUN_MS)),
+            committed=run.settle,
+        ):
+            yield
+
     def _returned(self, run: Run, value: Any) -> list[Any]:
-        seconds = time.perf_counter() - run.began
+        seconds = run.seconds
+        if run.settled:
+            return ["settled", run.order.ticket, seconds]
         try:
             return ["done", run.order.ticket, self._handlers.encode_result(value), seconds]
         except NotStorable as error:
             return self._failure(run.order, error, seconds, code="result_not_storable")
 
     def _raised(self, run: Run, error: BaseException) -> list[Any]:
-        seconds, ticket = time.perf_counter() - run.began, run.order.ticket
+        seconds, ticket = run.seconds, run.order.ticket
+        if run.settled:
+            _tell_of(run, error)
+            return ["settled", ticket, seconds]
         match _alone(error):
             case InvalidArguments() as invalid:
                 return ["quarantined", ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(invalid), 1000)]
@@ -253,7 +294,8 @@ class Runner:
             case Discard(reason=reason):
                 return ["discarded", ticket, storable(reason, 1000), seconds]
         # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
-        return self._failure(run.order, error, seconds)
+        code = "handler_raised" if error is not run.refused else "result_not_storable"
+        return self._failure(run.order, error, seconds, code=code)
 
     def _failure(
         self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
@@ -273,6 +315,13 @@ class Runner:
         ]
 
 
+def _tell_of(run: Run, error: BaseException) -> None:
+    """Log what a handler raised after its job was completed."""
+    evidence = describe(error)
+    text = f"{evidence.type}: {evidence.message}"[:200]
+    log.warning("job.raised_after_completion", extra={"job": run.order.job_id, "error": text})
+
+
 def _executor_error(run: Run, error: BaseException) -> list[Any]:
     # The user's code again, where nobody expects it: in an exception's text, in a result being encoded.
     kind = type(error).__name__
@@ -285,7 +334,7 @@ def _executor_error(run: Run, error: BaseException) -> list[Any]:
         f"executor_error:{kind}"[:100],
         "",
         LAST_RESORT_SECONDS,
-        time.perf_counter() - run.began,
+        run.seconds,
     ]
 
 
