@@ -32,12 +32,14 @@ from shiftboss.queue.errors import (
     RequestReused,
     UnknownTask,
 )
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store import audit, operate, partitions, queues, read
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
 from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import Verb, run
+from shiftboss.queue.tasks import attempts_of, config_of
 
 SYSTEM = System()
 LARGEST_ID = 2**63 - 1
@@ -46,6 +48,13 @@ MAX_REQUEST_LENGTH = 100
 BULK_BATCH = 2000
 BULK_PASSES = 5
 """How often a bulk act comes back to jobs that somebody else had in hand."""
+
+
+class Revision(StrEnum):
+    """By which configuration of its task a rerun is done: that of the job, or the present one."""
+
+    SAME = "same"
+    CURRENT = "current"
 
 
 class Via(StrEnum):
@@ -274,21 +283,32 @@ def reschedule(
     )
 
 
-def rerun(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
-    """Run a finished job once more, as a new job; `new_job_id` is its id."""
+def rerun(
+    job_id: int,
+    *,
+    by: Person,
+    revision: str = Revision.SAME,
+    reason: str = "",
+    request_id: str | None = None,
+) -> Acted:
+    """Run a finished job once more, as a new job; `new_job_id` is its id. `revision`: a `Revision`."""
     require(PERMISSIONS[Act.RERUN], by=by)
+    if revision not in tuple(Revision):
+        raise InvalidJob(f"revision is {' or '.join(Revision)}, not {revision!r}")
     job = _job(job_id)
     limits = _limits_of(job)
+    config = _present_config(job) if job and revision == Revision.CURRENT else None
+    asked = {"revision": str(revision)} if revision == Revision.CURRENT else {}
 
     def do() -> Deed:
-        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=limits))
+        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=limits, revision=config))
         if isinstance(answer, Unchanged):
             _refuse(Act.RERUN, answer)
         before = {"state": str(job.state)} if job and job.state in FINAL else {}
         after = {"state": str(answer.state), "new_job_id": str(answer.id)}
         return Deed(before=before, after=after, jobs=1)
 
-    return perform(Act.RERUN, do, by=by, reason=reason, request_id=request_id, job_id=job_id)
+    return perform(Act.RERUN, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
 
 
 def pause(queue: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
@@ -616,6 +636,14 @@ def _job(job_id: int) -> JobDetail | None:
     return run(read.job(authority=SYSTEM, job_id=job_id)) if 0 < job_id <= LARGEST_ID else None
 
 
+def _present_config(job: JobDetail) -> TaskConfig:
+    """The configuration of the job's task as its code says now. Raises InvalidJob where there is none."""
+    try:
+        return config_of(registry.resolve(job.task), job.queue)
+    except UnknownTask as problem:
+        raise InvalidJob(f"there is no current revision: {problem}; rerun it by the same one") from problem
+
+
 def _limits_of(job: JobDetail | None) -> Limits:
     """How often the job's task may fail and be lost, as its code says now; else as the settings say.
 
@@ -625,6 +653,5 @@ def _limits_of(job: JobDetail | None) -> Limits:
     by_task: dict[str, tuple[int, int]] = {}
     if job is not None:
         with suppress(UnknownTask):
-            own = getattr(registry.resolve(job.task), "max_attempts", None)
-            by_task[job.task] = (own or config.max_attempts, config.max_losses)
+            by_task[job.task] = (attempts_of(registry.resolve(job.task), job.queue), config.max_losses)
     return Limits(failures=config.max_attempts, losses=config.max_losses, by_task=by_task)

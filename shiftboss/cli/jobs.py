@@ -85,7 +85,10 @@ ACT_EXAMPLES = {
   shiftboss jobs cancel --all --queue mail --state available,retryable --reason "wrong recipients" --yes
 """,
     Act.EXPEDITE: "  shiftboss jobs expedite 4711\n",
-    Act.RERUN: '  shiftboss jobs rerun 4711 --reason "the printer had no paper"\n',
+    Act.RERUN: """\
+  shiftboss jobs rerun 4711 --reason "the printer had no paper"
+  shiftboss jobs rerun 4711 --revision current --reason "its timeout was too short"
+""",
     Act.REINSTATE: '  shiftboss jobs reinstate 4711 4712 --reason "mail server is back"\n',
     Act.DISCARD: '  shiftboss jobs discard 4711 --reason "customer is gone"\n',
     Act.QUARANTINE: '  shiftboss jobs quarantine 4711 --reason "look at it first"\n',
@@ -135,6 +138,13 @@ def _declare_act(group: Commands, act: Act) -> None:
     epilog = f"examples:\n{ACT_EXAMPLES[act]}{ACT_NOTES}"
     parser = group.add(str(act), partial(_act, act), help=ACT_HELP[act], epilog=epilog)
     parser.add_argument("ids", type=identity, metavar="ID", nargs="*" if act is Act.CANCEL else "+")
+    if act is Act.RERUN:
+        parser.add_argument(
+            "--revision",
+            choices=[str(revision) for revision in acts.Revision],
+            default=str(acts.Revision.SAME),
+            help="by the job's own configuration of the task, or by what the code says now (default: same)",
+        )
     if act is Act.REPRIORITISE:
         parser.add_argument(
             "--priority", type=int, metavar="N", required=True, help="from -100 to 100; the highest runs first"
@@ -232,6 +242,8 @@ def _act(act: Act, given: argparse.Namespace) -> int:
 def _wish(act: Act, given: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """What an act wants to know beside the reason, for the act and for people."""
     match act:
+        case Act.RERUN:
+            return {"revision": given.revision}, ""
         case Act.REPRIORITISE:
             return {"priority": given.priority}, str(given.priority)
         case Act.RESCHEDULE:

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
-from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH
+from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, Revision
 from shiftboss.conf import ConfigError, check_queue
 
 
@@ -36,6 +36,23 @@ class ReasonForm(forms.Form):
     def facts(self) -> dict[str, str]:
         """What was filled in, as the sentence about the act says it."""
         return {}
+
+
+class RerunForm(ReasonForm):
+    """By which revision of its task's configuration; nothing said is the same one."""
+
+    revision = forms.ChoiceField(
+        required=False,
+        choices=[
+            (Revision.SAME.value, _("as it was when the job was enqueued")),
+            (Revision.CURRENT.value, _("as the task's code says now")),
+        ],
+    )
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What was filled in, as the act takes it."""
+        return {**super().wish, "revision": self.cleaned_data["revision"] or Revision.SAME}
 
 
 class PriorityForm(ReasonForm):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import Act, Acted, Person
-from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm
+from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm, RerunForm
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import JobDetail
 
@@ -51,6 +51,7 @@ ACTS = (
         question=_("Rerun job %(job)s?"),
         effect=_("The same task runs once more with the same arguments, as a new job."),
         perform=acts.rerun,
+        form=RerunForm,
     ),
     JobAct(
         act=Act.EXPEDITE,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-IDS = frozenset({"id", "job_id", "worker_id", "rerun_of", "key_holder"})
+IDS = frozenset({"id", "job_id", "worker_id", "rerun_of", "key_holder", "revision_id"})
 """Fields that are ids: text, because many a reader of JSON rounds large numbers."""
 
-STORED_JSON = frozenset({"args", "result", "meta", "evidence", "data", "asked", "before", "after"})
+STORED_JSON = frozenset({"args", "result", "meta", "evidence", "data", "asked", "before", "after", "revision"})
 """Fields that the record holds as JSON."""
 
 

@@ -38,7 +38,7 @@ from shiftboss.queue.store import enqueue as jobs
 from shiftboss.queue.store import read
 from shiftboss.queue.store.enqueue import Enqueued, NewJob
 from shiftboss.queue.store.statement import Verb, run
-from shiftboss.queue.tasks import Call, ShiftbossTask, attempts_of
+from shiftboss.queue.tasks import Call, ShiftbossTask, attempts_of, config_of
 
 
 class ShiftbossBackend(BaseTaskBackend):
@@ -224,6 +224,7 @@ def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:
         due_at=task.run_after,
         failure_limit=attempts_of(task, task.queue_name),
         loss_limit=config.max_losses,
+        revision=config_of(task, task.queue_name),
         **given,
     )
 

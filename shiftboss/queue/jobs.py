@@ -13,6 +13,7 @@ from typing import Any
 from shiftboss import conf
 from shiftboss.queue.authority import Owner, Scope, scoped_key
 from shiftboss.queue.errors import InvalidJob
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import State, Verb, legal_verbs
 
 MAX_TASK_LENGTH = 500
@@ -36,8 +37,8 @@ class NewJob:
 
     `due_at` None: at once. `deadline`: when a job that still waits is cancelled. `key`: at most one live job has
     it, among those of the same authority or (scope) all; `on_conflict` says what happens where it is held, and
-    with `follow_up` a job may wait for the end of the one that runs. Raises InvalidJob where the record could not
-    hold it.
+    with `follow_up` a job may wait for the end of the one that runs. `revision`: the configuration by which it
+    runs. Raises InvalidJob where the record could not hold it.
     """
 
     queue: str
@@ -56,6 +57,7 @@ class NewJob:
     key_scope: Scope = Scope.OWNER
     on_conflict: OnConflict = OnConflict.EXISTING
     follow_up: bool = False
+    revision: TaskConfig | None = None
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
@@ -195,7 +197,8 @@ class JobRow:
 class JobDetail:
     """A job with all that the record knows of it, live or finished.
 
-    `key_holder`: another live job that holds its key, which a `follow_up` waits for.
+    `key_holder`: another live job that holds its key, which a `follow_up` waits for. `revision`: the JSON text of
+    the configuration that `revision_id` names, a `TaskConfig`.
     """
 
     id: int
@@ -237,6 +240,8 @@ class JobDetail:
     watchers: list[str]
     follow_up: bool
     key_holder: int | None
+    revision_id: int | None = None
+    revision: str | None = None
 
     @property
     def legal_verbs(self) -> frozenset[Verb]:

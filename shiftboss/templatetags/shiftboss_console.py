@@ -170,6 +170,17 @@ def counted(tally: Tally) -> SafeString:
     )
 
 
+@register.filter
+def options(revision: str | None) -> list[tuple[str, str]]:
+    """What of a task's configuration is not at its default: names and values."""
+    said: dict[str, Any] = json.loads(revision) if revision else {}
+    return [(name, _listed(value)) for name, value in sorted(said.items()) if name != "task"]
+
+
+def _listed(value: Any) -> str:
+    return " ".join(map(_listed, value)) if isinstance(value, list) else str(value)
+
+
 @register.inclusion_tag("shiftboss/_document.html")
 def json_document(value: str) -> dict[str, Any]:
     """A JSON text laid out for reading, its numbers as they were stored."""

@@ -321,5 +321,5 @@ def address() -> str:
 
 def empty() -> None:
     """Leave nothing for the next test."""
-    for table in ("job", "finished", "attempt", "event", "worker", "queue", "purge", "waiter"):
+    for table in ("job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"):
         execute(f"delete from shiftboss_{table}")

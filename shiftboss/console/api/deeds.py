@@ -27,7 +27,8 @@ Key = Annotated[
 """A request with a key that this caller has used before answers as it did then; nothing is done again."""
 
 NOTHING_SAID = schemas.Reasoned.model_validate({})
-"""The body of who sends none."""
+PLAIN_RERUN = schemas.Rerun.model_validate({})
+"""The bodies of who sends none."""
 
 ANSWERS = answers(schemas.Acted, 400, 404, 409, 411, 413, 415)
 
@@ -63,7 +64,6 @@ _plain(
     "Ends a waiting or quarantined job at once; the handler of a running one is asked to end.",
 )
 _plain(Act.EXPEDITE, acts.expedite, "Expedite a job", "Makes a waiting job available before it is due.")
-_plain(Act.RERUN, acts.rerun, "Rerun a job", "Runs a finished job once more, as a new job: `new_job_id`.")
 _plain(
     Act.REINSTATE,
     acts.reinstate,
@@ -72,6 +72,20 @@ _plain(
 )
 _plain(Act.DISCARD, acts.discard, "Discard a job", "Gives a quarantined job up for good.")
 _plain(Act.QUARANTINE, acts.quarantine, "Quarantine a job", "Holds a waiting job back until it is reinstated.")
+
+
+@_route(
+    Act.RERUN,
+    "/jobs/{job_id}/rerun",
+    "jobs",
+    "Rerun a job",
+    "Runs a finished job once more, as a new job: `new_job_id`.",
+)
+def rerun(request: HttpRequest, job_id: str, payload: schemas.Rerun = PLAIN_RERUN, key: Key = None) -> Any:
+    """A new job of the same."""
+    return acts.rerun(
+        job_number(job_id), by=caller(request), revision=payload.revision, reason=payload.reason, request_id=key
+    )
 
 
 @_route(

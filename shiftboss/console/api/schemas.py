@@ -7,7 +7,7 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-from shiftboss.acts import MAX_REASON_LENGTH
+from shiftboss.acts import MAX_REASON_LENGTH, Revision
 from shiftboss.queue.store.read import PAGE
 
 MAX_LIMIT = 200
@@ -42,6 +42,12 @@ class Reasoned(Given):
     """An act, and why it is done; some acts are not done without."""
 
     reason: StrictStr = Field("", description=f"kept in the audit; at most {MAX_REASON_LENGTH} characters")
+
+
+class Rerun(Reasoned):
+    """By which revision of its task's configuration."""
+
+    revision: Revision = Field(Revision.SAME, description="that of the job, or what the task's code says now")
 
 
 class Reprioritise(Reasoned):
@@ -189,6 +195,10 @@ class JobDetail(Job):
     watchers: list[str]
     follow_up: bool
     key_holder: Id | None
+    revision_id: Id | None = Field(description="of the task's configuration by which it runs")
+    revision: Json = Field(
+        description="that configuration: the task, and the options that are not at their defaults"
+    )
     acts: list[str] = Field(description="what the job's state allows; each wants its permission too")
     attempts: list[Attempt] = Field(description="those that did not succeed, the oldest first; at most 1000")
     events: list[Event] = Field(description="in order; at most 1000")

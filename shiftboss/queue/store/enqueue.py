@@ -1,9 +1,10 @@
 """What clients do: put jobs into queues."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from psycopg import errors as pg
@@ -14,6 +15,7 @@ from shiftboss.queue.jobs import Enqueued as Enqueued
 from shiftboss.queue.jobs import NewJob as NewJob
 from shiftboss.queue.jobs import OnConflict as OnConflict
 from shiftboss.queue.jobs import check_queue as check_queue
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
@@ -41,6 +43,7 @@ _ENQUEUE_MANY = Statement("enqueue_many", lambda id, state, at, key, _: (key, _e
 _REPLACE = Statement("replace", _enqueued)
 _HOLDERS = Statement("holders", lambda id, state, *rest: _Holder(id, State(state), *rest))
 _RESERVE = Statement("reserve", lambda now, ids: (now, ids))
+_NOTE_REVISIONS = Statement("note_revisions", lambda *_: None)
 _COPY_JOBS = Statement("copy_jobs", lambda *_: None)
 _COPIED = Statement("copied", lambda *_: None)
 
@@ -67,6 +70,7 @@ def enqueue(job: NewJob, *, authority: Authority) -> Verb[Enqueued]:
 def _params(job: NewJob, authority: Authority) -> dict[str, Any]:
     owner = owner_of(authority)
     key = None if job.key is None else scoped_key(job.key, authority=authority, scope=job.key_scope)
+    revision, config = (None, None) if job.revision is None else _written(job.revision)
     return {
         "owner": owner,
         "queue": job.queue,
@@ -82,7 +86,15 @@ def _params(job: NewJob, authority: Authority) -> dict[str, Any]:
         "meta": job.meta,
         "failure_limit": job.failure_limit,
         "loss_limit": job.loss_limit,
+        "revision": revision,
+        "config": config,
     }
+
+
+@lru_cache(maxsize=1024)
+def _written(config: TaskConfig) -> tuple[int, str]:
+    """A configuration's number and text; whether a row holds them is asked anew each time."""
+    return config.revision, config.to_json()
 
 
 def _enqueue_keyed(job: NewJob, params: dict[str, Any]) -> Verb[Enqueued]:
@@ -135,6 +147,7 @@ def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[E
     Jobs without keys are copied in; those with keys take one statement, but for those whose key is held. Raises
     KeyHeld and Busy.
     """
+    owner_of(authority)
     jobs = list(jobs)
     for _ in range(ROUNDS):
         try:
@@ -148,6 +161,8 @@ def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[E
 
 def _enqueue_many(jobs: Sequence[NewJob], authority: Authority) -> Verb[list[Enqueued]]:
     answers: dict[int, Enqueued] = {}
+    if configs := {job.revision for job in jobs if job.revision is not None}:
+        yield from _note_revisions(configs)
     plain = [(place, job) for place, job in enumerate(jobs) if job.key is None]
     for start in range(0, len(plain), COPY_BATCH):
         answers |= yield from _copy(plain[start : start + COPY_BATCH], authority)
@@ -155,6 +170,12 @@ def _enqueue_many(jobs: Sequence[NewJob], authority: Authority) -> Verb[list[Enq
     if keyed:
         answers |= yield from _enqueue_keyed_many(keyed)
     return [answers[place] for place in range(len(jobs))]
+
+
+def _note_revisions(configs: Collection[TaskConfig]) -> Verb[None]:
+    numbers, texts = zip(*map(_written, configs), strict=True)
+    tasks = [config.task for config in configs]
+    yield _NOTE_REVISIONS.call(revisions=list(numbers), tasks=tasks, configs=list(texts))
 
 
 def _copy(batch: Sequence[tuple[int, NewJob]], authority: Authority) -> Verb[dict[int, Enqueued]]:
@@ -179,6 +200,7 @@ def _copy(batch: Sequence[tuple[int, NewJob]], authority: Authority) -> Verb[dic
             job.meta,
             job.failure_limit,
             job.loss_limit,
+            None if job.revision is None else _written(job.revision)[0],
         )
         for id, state, (_, job) in zip(ids, states, batch, strict=True)
     )
@@ -196,6 +218,7 @@ def _enqueue_keyed_many(
     keyed = sorted(keyed, key=lambda item: item[2]["key"].encode())
     columns: dict[str, Any] = {name: [params[name] for *_, params in keyed] for name in keyed[0][2]}
     columns["owner"] = keyed[0][2]["owner"]
+    del columns["config"]  # noted already
     for name in ("watchers", "tags"):
         columns[name] = [json.dumps(words) for words in columns[name]]
     new: dict[str, Enqueued] = dict((yield _ENQUEUE_MANY.call(**columns)))

@@ -20,6 +20,7 @@ from shiftboss.queue.jobs import Enqueued as Enqueued
 from shiftboss.queue.jobs import Limits as Limits
 from shiftboss.queue.jobs import Unchanged as Unchanged
 from shiftboss.queue.jobs import Why as Why
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
@@ -100,6 +101,7 @@ def cancel(job_ids: Sequence[int], *, authority: Authority, cause: str = "user")
 
 def cancel_one(job_id: int, *, authority: Authority) -> Verb[Answer]:
     """As `cancel`, and waits a moment for who has the job in hand, such as a heartbeat."""
+    owner_of(authority)
     answer: Answer = yield Atomic(_cancel_held(job_id, authority))
     return answer
 
@@ -151,10 +153,20 @@ def reschedule(job_ids: Sequence[int], *, authority: Authority, by: str, due_at:
     return (yield from _operate(states.Verb.RESCHEDULE, _RESCHEDULE, job_ids, authority, by, params))
 
 
-def rerun(job_id: int, *, authority: Authority, limits: Limits) -> Verb[Enqueued | Unchanged]:
-    """Run a finished job once more, as a new job of the same owner and key, and with no watchers."""
+def rerun(
+    job_id: int, *, authority: Authority, limits: Limits, revision: TaskConfig | None = None
+) -> Verb[Enqueued | Unchanged]:
+    """Run a finished job once more, as a new job of the same owner and key, and with no watchers.
+
+    By the configuration that it had, or by the `revision` given.
+    """
     require_system(authority, states.Verb.RERUN)
-    rows: list[Enqueued] = yield _RERUN.call(id=job_id, **limits.params())
+    wished = {
+        "task": None if revision is None else revision.task,
+        "revision": None if revision is None else revision.revision,
+        "config": None if revision is None else revision.to_json(),
+    }
+    rows: list[Enqueued] = yield _RERUN.call(id=job_id, **wished, **limits.params())
     if rows:
         return rows[0]
     [standing] = yield _STANDING.call(ids=[job_id], owner=None)

@@ -4,6 +4,7 @@
 `evidence`, `data`) comes as the text that is stored, so that no digit of a number is lost on the way.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -89,6 +90,7 @@ _WORKERS = Statement("workers", WorkerRow)
 _JOBS = Statement("jobs", lambda id, queue, task, state, *rest: JobRow(id, queue, task, State(state), *rest))
 _JOBS_AFTER = Statement("jobs_after", _JOBS.row)
 _JOB = Statement("job", lambda id, queue, task, state, *rest: JobDetail(id, queue, task, State(state), *rest))
+_REVISIONS = Statement("revisions", lambda revision, config: (int(revision), str(config)))
 _ATTEMPTS = Statement("attempts", AttemptRow)
 _EVENTS = Statement("events", EventRow)
 
@@ -136,6 +138,13 @@ def job(*, authority: Authority, job_id: int) -> StoreVerb[JobDetail | None]:
     """One job, live or finished; None where there is none that the authority may see."""
     rows: list[JobDetail] = yield _JOB.call(owner=owner_of(authority), id=job_id)
     return rows[0] if rows else None
+
+
+def revisions(numbers: Sequence[int], *, authority: Authority) -> StoreVerb[dict[int, str]]:
+    """The configurations behind these revisions, as JSON texts, as far as they are known. System only."""
+    require_system(authority, "revisions")
+    rows: list[tuple[int, str]] = yield _REVISIONS.call(revisions=list(numbers))
+    return dict(rows)
 
 
 def attempts(*, authority: Authority, job_id: int) -> StoreVerb[list[AttemptRow]]:

@@ -1,6 +1,9 @@
 -- enqueue: as enqueue.sql, for a job with a key. No row back: a live job holds the key, or a follow-up waits.
 -- Guard: the unique index shiftboss_job_key. Index: shiftboss_job_follow_up.
-with enqueued as (
+with
+-- part: noted_revision
+,
+enqueued as (
     insert into shiftboss_job (
 -- part: new_job
     )

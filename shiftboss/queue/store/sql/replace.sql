@@ -1,6 +1,9 @@
 -- enqueue with on_conflict `replace`: the waiting holder of the key is superseded by the new job.
 -- Guard: the holder still waits (a job keeps its key and its owner, which holders.sql tells). Indexes: primary key, shiftboss_job_key.
-with ended as (
+with
+-- part: noted_revision
+,
+ended as (
     delete from shiftboss_job j
     where j.id = %(holder)s and j.state in ('scheduled', 'available', 'retryable')
     returning j.*, 'cancelled' as final_state, null::bigint as final_worker, 'superseded' as new_cause,
@@ -21,7 +24,7 @@ enqueued as (
             else 'available' end,
         %(priority)s, coalesce(%(due_at)s::timestamptz, statement_timestamp()), %(deadline)s::timestamptz,
         statement_timestamp(), %(owner)s, %(tenant)s, %(key)s, %(watchers)s::text[], %(tags)s::text[],
-        %(meta)s::jsonb, %(failure_limit)s, %(loss_limit)s, follow_up
+        %(meta)s::jsonb, %(failure_limit)s, %(loss_limit)s, %(revision)s::bigint, follow_up
     from ended
     returning id, queue, priority, state, enqueued_at
 ),

@@ -1,2 +1,2 @@
         queue, task, args, state, priority, due_at, deadline, enqueued_at, owner, tenant, key, watchers, tags, meta,
-        failure_limit, loss_limit
+        failure_limit, loss_limit, revision_id
