@@ -14,7 +14,7 @@ from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups
-from shiftboss.queue.store import lease, notes, upkeep, workers
+from shiftboss.queue.store import lease, notes, read, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import Verb, arun
 
@@ -149,6 +149,10 @@ class LocalClient:
     async def note(self, items: Sequence[tuple[Lease, Note]]) -> Settlement:
         """Keep what running handlers tell."""
         return await self._work.run(notes.note(items, authority=SYSTEM, worker_id=self._worker_id))
+
+    async def revisions(self, revisions: Sequence[int]) -> dict[int, str]:
+        """The configurations behind these revisions, as far as they are known."""
+        return await self._work.run(read.revisions(revisions, authority=SYSTEM))
 
     async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
         """Finish jobs."""
