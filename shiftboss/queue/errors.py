@@ -13,6 +13,10 @@ class NoSuchJob(ShiftbossError):
     """No job with this id is visible to the authority given."""
 
 
+class NoSuchBackfill(NoSuchJob):
+    """No backfill with this id is visible to the authority given."""
+
+
 class InvalidJob(ShiftbossError, ValueError):
     """The job cannot be stored as it was asked for; the text names the field and the fix."""
 

@@ -15,7 +15,7 @@ from shiftboss.queue.errors import ShiftbossError, StoreUnavailable
 from shiftboss.queue.runtime import logs
 from shiftboss.queue.runtime.config import KeeperConfig, read_descriptor
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.store import partitions, upkeep, workers
+from shiftboss.queue.store import backfill, partitions, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 
 log = logging.getLogger("shiftboss.maintainer")
@@ -44,6 +44,13 @@ class Maintainer:
     async def stage(self) -> bool:
         """Make due jobs available."""
         return await self._connection.run(upkeep.stage(authority=SYSTEM, limit=STAGE_BATCH)) >= STAGE_BATCH
+
+    async def feed(self) -> bool:
+        """Enqueue what backfills have room for."""
+        fed = await self._connection.run(backfill.feed(authority=SYSTEM))
+        if fed:
+            log.info("backfill.fed", extra={"jobs": fed})
+        return False
 
     async def expire(self) -> bool:
         """Cancel jobs that still wait after their deadline."""
@@ -123,6 +130,7 @@ class Maintainer:
         unknown_seconds = min(60.0, config.unknown_task_seconds / 2)
         loops = (
             Loop("stage", self.stage, every_seconds=config.stage_seconds),
+            Loop("feed", self.feed, every_seconds=config.stage_seconds),
             Loop("reap", self.reap, every_seconds=config.reap_seconds),
             Loop("quarantine_unknown", self.quarantine_unknown, every_seconds=unknown_seconds),
             Loop("expire", self.expire, every_seconds=config.stage_seconds),

@@ -14,7 +14,7 @@ from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups
-from shiftboss.queue.store import lease, notes, read, upkeep, workers
+from shiftboss.queue.store import backfill, lease, notes, read, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import Verb, arun
 
@@ -183,8 +183,9 @@ class LocalClient:
         return await self._work.run(lease.reap_own(items, authority=SYSTEM, worker_id=self._worker_id))
 
     async def stage(self) -> int:
-        """Make due jobs available."""
-        return await self._work.run(upkeep.stage(authority=SYSTEM))
+        """Make due jobs available, and enqueue what backfills have room for."""
+        staged = await self._work.run(upkeep.stage(authority=SYSTEM))
+        return staged + await self._work.run(backfill.feed(authority=SYSTEM))
 
     async def reap(self) -> int:
         """Take jobs from expired leases."""
