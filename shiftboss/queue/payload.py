@@ -1,4 +1,4 @@
-"""Arguments and results as JSON text that PostgreSQL's jsonb can hold, and back.
+"""Arguments, results and notes as JSON text that PostgreSQL's jsonb can hold, and back.
 
 Beyond JSON's own types, UUID, Decimal, datetime, date, time and timedelta keep their type: each is stored as an
 object with one key that begins with `$`, such as `{"$uuid": "…"}`. An object of the user's own with such a key
@@ -26,6 +26,7 @@ _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...
     # A whole number: seconds as a float would lose microseconds, and the longest spans altogether.
     (timedelta, "$microseconds", lambda span: span // timedelta.resolution, lambda n: timedelta(microseconds=n)),
 )
+_SETTINGS = {"arguments": "MAX_ARGS_BYTES", "result": "MAX_RESULT_BYTES"}
 _REVIVERS: dict[str, Callable[[Any], Any]] = {key: revive for _, key, _, revive in _CODECS} | {"$float": float}
 
 
@@ -45,6 +46,11 @@ def encode_result(value: Any, *, max_bytes: int) -> str | None:
     return None if value is None else _encode(value, what="result", max_bytes=max_bytes)
 
 
+def encode_note(value: Any, *, what: str, max_bytes: int) -> str:
+    """The JSON text of what a handler tells while it runs. Raises NotStorable, naming what is not storable."""
+    return _encode(value, what=what, max_bytes=max_bytes)
+
+
 def decode(text: str, *, typed: bool = True) -> Any:
     """The value of a JSON text with the types that were kept; `typed=False` leaves their plain JSON form."""
     value = json.loads(text)
@@ -59,10 +65,10 @@ def _encode(value: Any, *, what: str, max_bytes: int) -> str:
         raise NotStorable(f"the {what} are nested too deeply for JSON") from None
     size = len(text.encode())
     if size > max_bytes:
-        setting = "MAX_ARGS_BYTES" if what == "arguments" else "MAX_RESULT_BYTES"
+        setting = f", or raise SHIFTBOSS[{_SETTINGS[what]!r}]" if what in _SETTINGS else ""
         raise NotStorable(
             f"the {what} take {size:,} bytes as JSON, more than {max_bytes:,}: store the data elsewhere and pass "
-            f"its key, or raise SHIFTBOSS[{setting!r}]"
+            f"its key{setting}"
         )
     return text
 

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connection, transaction
 
 from shiftboss import task
+from shiftboss.queue.errors import LeaseLost
 
 
 def write(kind: str, name: Any) -> None:
@@ -363,3 +364,44 @@ def trap() -> Any:
 def big(characters: int) -> str:
     """Answer with a long text that is not ASCII."""
     return "д" * characters
+
+
+@task(takes_context=True)
+def tell(context: Any, pages: int) -> None:
+    """Go through pages, fail half-way the first time, and go on from there."""
+    first = context.checkpoint.data or 0
+    context.event("began", at=first)
+    for page in range(first, pages):
+        context.progress(page + 1, total=pages, message="pages")
+        context.checkpoint.save(page + 1)
+        if first == 0 and page + 1 == pages // 2:
+            raise ValueError("half-way")
+    for number in range(3):
+        context.event("closed", number=number)
+
+
+@task(takes_context=True)
+async def tell_in_loop(context: Any, gate: str) -> Any:
+    """Tell all there is, and wait."""
+    context.progress({"stage": "waits"})
+    context.event("waits")
+    await context.checkpoint.asave({"stage": 1})
+    write("began", "told")
+    while not opened(gate):
+        await asyncio.sleep(0.01)
+    await context.checkpoint.asave({"stage": 2})
+    return context.checkpoint.data
+
+
+@task(takes_context=True)
+def save_when_lost(context: Any, gate: str) -> str:
+    """Save a checkpoint when another has the job long since; tells what came of it."""
+    write("began", "saves")
+    while not opened(gate):
+        time.sleep(0.01)
+    try:
+        context.checkpoint.save("late")
+    except LeaseLost:
+        write("refused", "saves")
+        raise
+    return "saved"

@@ -16,6 +16,7 @@ from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
+from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.running import Order, Runner
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="nothing")
@@ -51,11 +52,13 @@ class Desk:
     def __post_init__(self) -> None:
         self.coroutines = Coroutines(self.lane)
         self.coroutines.start()
+        self.teller = Teller(wake=lambda: None)
         self.runner = Runner(
             handlers=self,
             board=self.board,
             margin_seconds=1.0,
             coroutines=self.coroutines,
+            teller=self.teller,
             deliver=self.outcomes.append,
         )
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from shiftboss.queue.errors import ShiftbossError
+from shiftboss.queue.runtime.notes import Checkpoint, Telling, event_text, progress_text
 from shiftboss.queue.runtime.ports import Clock, boot_clock
 
 LONGEST_SNOOZE_SECONDS = 10 * 365 * 24 * 3600.0
@@ -97,6 +98,8 @@ class Context:
     _margin_seconds: float = 0.0
     _clock: Clock = boot_clock
     _task_result: Callable[[int], Any] | None = None
+    _telling: Telling | None = None
+    _checkpoint: Checkpoint = field(default_factory=Checkpoint)
     _complete: Callable[[Any], AbstractContextManager[None]] | None = None
 
     @property
@@ -115,6 +118,34 @@ class Context:
         """Raise Cancelled where the run should end."""
         if (cause := self.cancelled) is not None:
             raise Cancelled(cause)
+
+    def progress(self, value: Any, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the run is: `progress(3, total=10, message="pages")`, or a dict with whatever tells it.
+
+        The one way to write a job's progress: each call replaces the last as a whole. At most 4 kB as JSON, of
+        numbers from 0 on and texts, or of a dict of what arguments of tasks may hold. It returns at once, and at
+        most one word a second goes to the record, and the last. Raises TypeError, ValueError, NotStorable.
+        """
+        text = progress_text(value, total, message)
+        if self._telling is not None:
+            self._telling.progress(text)
+
+    def event(self, name: str, /, **data: Any) -> None:
+        """Tell of something that happened: `event("page_imported", number=7)`. It returns at once.
+
+        Events are kept with the job, numbered in their order. A name of at most 100 characters, data of at most
+        4 kB as JSON; 200 events of a run are kept, those after them are counted, and the count is told in one
+        last event `events_dropped`. Raises TypeError, ValueError, NotStorable.
+        """
+        text = event_text(name, data)
+        if self._telling is not None:
+            self._telling.event(name, text)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Where an earlier attempt left off (`checkpoint.data`), and where the next one is to go on
+        (`checkpoint.save(…)`)."""
+        return self._checkpoint
 
     def snooze(self, seconds: float | timedelta) -> NoReturn:
         """End this run, and let the job run again so much later; nothing is counted.

@@ -22,6 +22,7 @@ from shiftboss.queue.errors import UnknownTask
 from shiftboss.queue.runtime.board import SlotBoard
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.frames import Unpacker, pack
+from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.ports import Handlers
 from shiftboss.queue.runtime.running import Order, Run, Runner
 
@@ -40,11 +41,13 @@ class Executor:
         self._handlers = handlers
         self._threads = threads
         self._coroutines = Coroutines(handlers.lane)
+        self._teller = Teller(wake=self._wake)
         self._runner = Runner(
             handlers=handlers,
             board=board,
             margin_seconds=margin_seconds,
             coroutines=self._coroutines,
+            teller=self._teller,
             deliver=self._deliver,
         )
         self._orders: SimpleQueue[Run] = SimpleQueue()
@@ -66,12 +69,13 @@ class Executor:
         selector.register(self._wake_reader, selectors.EVENT_READ)
         unpacker = Unpacker()
         while True:
-            for key, _ in selector.select():
+            for key, _ in selector.select(self._teller.pause()):
                 if key.fd == self._wake_reader:
                     os.read(self._wake_reader, 64)
-                    self._flush()
+                    self._woken = False
                 elif not self._obey(unpacker):
                     return
+            self._flush()
 
     def _obey(self, unpacker: Unpacker) -> bool:
         """Read and do what the keeper says; False at the end."""
@@ -89,6 +93,11 @@ class Executor:
             self._orders.put(self._runner.take(Order(*order)))
         for ticket, cause in message.get("cancel", ()):
             self._runner.cancel(ticket, cause)
+        for _, number, answer in message.get("noted", ()):
+            self._teller.noted(number, answer)
+        if message.get("give_back"):
+            self._runner.give_back()
+            self._send({"gave_back": True})
         if message.get("drain"):
             self._runner.drain()
         if names := message.get("resolve"):
@@ -103,9 +112,14 @@ class Executor:
             os.write(self._wake_writer, b"!")
 
     def _flush(self) -> None:
-        self._woken = False
-        while self._outcomes:
-            self._send({"outcomes": list(_batch(self._outcomes))})
+        # What a run has told goes before its outcome; what comes in between has its turn next time.
+        outcomes = len(self._outcomes)
+        while notes := self._teller.take():
+            self._send({"notes": notes})
+        while outcomes > 0:
+            batch = list(_batch(self._outcomes, outcomes))
+            outcomes -= len(batch)
+            self._send({"outcomes": batch})
         while self._found:
             self._send({"known": [self._found.popleft()]})
 
@@ -129,10 +143,10 @@ class Executor:
                 self._wake()
 
 
-def _batch(outcomes: deque[list[Any]]) -> Iterable[list[Any]]:
+def _batch(outcomes: deque[list[Any]], most: int) -> Iterable[list[Any]]:
     """Take outcomes for one message: bounded in number and in size."""
     characters = 0
-    for _ in range(min(len(outcomes), MAX_OUTCOMES)):
+    for _ in range(min(most, MAX_OUTCOMES)):
         outcome = outcomes.popleft()
         yield outcome
         characters += sum(len(fact) for fact in outcome if isinstance(fact, str))

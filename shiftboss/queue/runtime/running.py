@@ -16,11 +16,12 @@ from shiftboss.queue.errors import LeaseLost, NotStorable, UnknownTask
 from shiftboss.queue.outcomes import Done
 from shiftboss.queue.payload import decode_arguments
 from shiftboss.queue.revision import TaskConfig
-from shiftboss.queue.runtime.board import ENDED, STARTED, SlotBoard
+from shiftboss.queue.runtime.board import ENDED, SlotBoard
 from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Discard, Snooze, Token
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.evidence import describe, storable
-from shiftboss.queue.runtime.ports import Handler, Handlers
+from shiftboss.queue.runtime.notes import Checkpoint, Teller, Telling
+from shiftboss.queue.runtime.ports import Handler, Handlers, boot_clock
 from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.executor")
@@ -68,11 +69,12 @@ class Order(NamedTuple):
 class Run:
     """An order in the executor's hands."""
 
-    __slots__ = ("began", "order", "refused", "settled", "started", "token")
+    __slots__ = ("began", "order", "refused", "settled", "started", "telling", "token")
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, telling: Telling) -> None:
         self.order = order
         self.token = Token()
+        self.telling = telling
         self.started = False
         self.began = time.perf_counter()
         self.settled = False
@@ -106,12 +108,14 @@ class Runner:
         board: SlotBoard,
         margin_seconds: float,
         coroutines: Coroutines,
+        teller: Teller,
         deliver: Callable[[list[Any]], None],
     ) -> None:
         self._handlers = handlers
         self._board = board
         self._margin_seconds = margin_seconds
         self._coroutines = coroutines
+        self._teller = teller
         self._deliver = deliver
         self._known: dict[tuple[str, int | None], Handler] = {}
         self._revisions: dict[int, TaskConfig] = {}
@@ -126,7 +130,7 @@ class Runner:
 
     def take(self, order: Order) -> Run:
         """An order has come in: to be run."""
-        run = self._runs[order.ticket] = Run(order)
+        run = self._runs[order.ticket] = Run(order, self._teller.open(order.ticket))
         if self._draining:
             self.cancel(order.ticket, Cause.SHUTDOWN)
         return run
@@ -149,6 +153,15 @@ class Runner:
         self._draining = True
         for ticket in list(self._runs):
             self.cancel(ticket, Cause.SHUTDOWN)
+
+    def give_back(self) -> None:
+        """Orders that have not begun are given back; what runs goes on undisturbed."""
+        with self._lock:
+            tickets = [ticket for ticket, run in self._runs.items() if not run.started]
+            for ticket in tickets:
+                del self._runs[ticket]
+        for ticket in tickets:
+            self._deliver(["released", ticket, "not_started"])
 
     def run(self, run: Run) -> None:
         """Run one order, to its end or until it is given back. Never raises."""
@@ -200,7 +213,7 @@ class Runner:
         with self._lock:
             if self._runs.get(run.order.ticket) is not run:
                 return False
-            self._board.mark(run.order.ticket, STARTED)
+            self._board.begin(run.order.ticket, boot_clock())
             run.started = True
         run.began = time.perf_counter()
         return True
@@ -212,6 +225,7 @@ class Runner:
             del self._runs[run.order.ticket]
         if run.started:
             self._board.mark(run.order.ticket, ENDED)
+        run.telling.close()
         self._deliver(outcome)
 
     def _tidy(self) -> None:
@@ -248,6 +262,8 @@ class Runner:
             _expires_at=lambda: self._board.expiry(order.ticket),
             _margin_seconds=2 * self._margin_seconds,
             _task_result=self._handlers.task_result,
+            _telling=run.telling,
+            _checkpoint=Checkpoint(order.checkpoint, run.telling, partial(self._is_lost, run)),
             _complete=partial(self._complete, run),
         )
 
@@ -261,6 +277,8 @@ class Runner:
         except NotStorable as error:
             run.refused = error
             raise
+        # What was told before goes first: the record takes nothing for a job that is completed.
+        run.telling.settle(partial(self._is_lost, run))
         with self._handlers.complete_in_transaction(
             lease,
             run.order.worker_id,
@@ -268,6 +286,9 @@ class Runner:
             committed=run.settle,
         ):
             yield
+
+    def _is_lost(self, run: Run) -> bool:
+        return run.token.cause is Cause.LEASE_LOST or boot_clock() >= self._board.expiry(run.order.ticket)
 
     def _returned(self, run: Run, value: Any) -> list[Any]:
         seconds = run.seconds
@@ -286,6 +307,8 @@ class Runner:
         match _alone(error):
             case InvalidArguments() as invalid:
                 return ["quarantined", ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(invalid), 1000)]
+            case Cancelled(cause=Cause.TIMEOUT):
+                return self._failure(run.order, error, seconds, code="timeout")
             case Cancelled(cause=cause):
                 # The handler ended because it was asked to: interrupted, not failed.
                 return ["released", ticket, storable(str(cause), 100)]

@@ -1,0 +1,249 @@
+"""The keeper's notebook, with a record that answers as the test wants."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from shiftboss.queue.contract import Claimed, Lease, Note, NoteKind, Settlement
+from shiftboss.queue.errors import StoreUnavailable
+from shiftboss.queue.outcomes import Done, Outcome
+from shiftboss.queue.runtime import notebook
+from shiftboss.queue.runtime.holdings import Held, Holdings
+from shiftboss.queue.runtime.notebook import Notebook
+
+DONE = Done(None, 1)
+
+
+def progress(number: int) -> Note:
+    return Note(NoteKind.PROGRESS, str(number))
+
+
+def event(name: str) -> Note:
+    return Note(NoteKind.EVENT, "{}", name)
+
+
+def checkpoint(page: int) -> Note:
+    return Note(NoteKind.CHECKPOINT, str(page))
+
+
+class Record:
+    """Takes notes, unless it is away, or the lease is lost, busy or one that breaks the batch."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[tuple[Lease, Note]]] = []
+        self.away = False
+        self.lost: set[Lease] = set()
+        self.busy: set[Lease] = set()
+        self.bad: set[Lease] = set()
+        self.meanwhile = lambda: None
+
+    async def note(self, items: Sequence[tuple[Lease, Note]]) -> Settlement:
+        """As `QueueClient.note`."""
+        await asyncio.sleep(0)
+        self.meanwhile()
+        if self.away:
+            raise StoreUnavailable("away")
+        leases = {lease for lease, _ in items}
+        if leases & self.bad:
+            raise ValueError("jsonb refuses it")
+        self.calls.append([item for item in items if item[0] not in self.lost | self.busy])
+        return Settlement(leases - self.lost - self.busy, leases & self.lost, leases & self.busy)
+
+
+class Desk:
+    """A notebook over a record, with jobs that the keeper holds."""
+
+    def __init__(self) -> None:
+        self.record = Record()
+        self.holdings = Holdings(30.0)
+        self.reported: list[tuple[int, Outcome]] = []
+        self.answers: list[str] = []
+        self.book = Notebook(self.record, self.holdings, report=self._report)  # type: ignore[arg-type]
+
+    def _report(self, held: Held, outcome: Outcome) -> None:
+        self.reported.append((held.job.id, outcome))
+
+    def held(self, job_id: int) -> Held:
+        """A job that the keeper has just claimed."""
+        job = Claimed(job_id, 1, "default", "task", "{}", 0, datetime.now(UTC), 0, 0, False)
+        [held] = self.holdings.claimed([job], 0.0, worker_id=1)
+        return held
+
+    def written(self) -> list[tuple[int, str]]:
+        """Job and what it told, as the record has taken it."""
+        return [(lease.job_id, note.name or note.data) for call in self.record.calls for lease, note in call]
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def once(desk: Desk) -> None:
+    """One turn, which has something to do."""
+    asyncio.run(asyncio.wait_for(desk.book.run_once(), 10))
+
+
+@pytest.mark.requirement("L16", "L18")
+def test_notes_of_a_job_are_written_in_order_and_its_outcome_is_handed_on_after_them(desk: Desk) -> None:
+    one, two = desk.held(1), desk.held(2)
+    desk.book.end(two, DONE)  # has told nothing
+    assert desk.reported == [(2, DONE)]
+    desk.book.add(one, progress(1))
+    desk.book.add(one, event("a"))
+    desk.book.add(one, checkpoint(7), desk.answers.append)
+    desk.book.add(one, event("b"))
+    desk.book.add(one, progress(2))
+    desk.book.end(one, DONE)
+    assert (desk.reported, desk.answers, desk.book.pending) == ([(2, DONE)], [], 1)
+    once(desk)
+    assert desk.written() == [(1, "a"), (1, "7"), (1, "b"), (1, "2")]
+    assert (desk.reported[1:], desk.answers, desk.book.pending) == ([(1, DONE)], ["ok"], 0)
+
+
+@pytest.mark.requirement("L16")
+def test_what_comes_while_a_batch_is_written_has_its_own_turn(desk: Desk) -> None:
+    one = desk.held(1)
+    desk.book.add(one, progress(1))
+
+    def meanwhile() -> None:
+        desk.record.meanwhile = lambda: None
+        desk.book.add(one, progress(2))
+        desk.book.add(one, progress(3))
+        desk.book.end(one, DONE)
+
+    desk.record.meanwhile = meanwhile
+    once(desk)
+    assert desk.reported == []
+    once(desk)
+    assert desk.written() == [(1, "1"), (1, "3")]
+    assert desk.reported == [(1, DONE)]
+
+
+@pytest.mark.requirement("L18", "L30")
+def test_while_the_record_is_away_checkpoints_and_outcomes_wait_and_progress_is_its_last_word(desk: Desk) -> None:
+    one = desk.held(1)
+    desk.record.away = True
+    for number in range(3):
+        desk.book.add(one, progress(number))
+        with pytest.raises(StoreUnavailable):
+            once(desk)
+    desk.book.add(one, checkpoint(7), desk.answers.append)
+    desk.book.end(one, DONE)
+    with pytest.raises(StoreUnavailable):
+        once(desk)
+    assert (desk.book.trouble, desk.answers, desk.reported) == (True, [], [])
+    desk.record.away = False
+    once(desk)
+    assert desk.written() == [(1, "2"), (1, "7")]
+    assert (desk.book.trouble, desk.answers, desk.reported) == (False, ["ok"], [(1, DONE)])
+
+
+@pytest.mark.requirement("L4", "L18")
+def test_a_lost_lease_is_told_and_the_others_are_written(desk: Desk) -> None:
+    one, two = desk.held(1), desk.held(2)
+    desk.record.lost = {one.job.lease}
+    for held in (one, two):
+        desk.book.add(held, checkpoint(7), desk.answers.append)
+    once(desk)
+    assert (desk.written(), desk.answers) == ([(2, "7")], ["lost", "ok"])
+
+
+@pytest.mark.requirement("S13", "L4")
+def test_nothing_is_submitted_after_the_lease_is_lost(desk: Desk) -> None:
+    one, two, three = desk.held(1), desk.held(2), desk.held(3)
+    for held in (one, two, three):
+        desk.book.add(held, checkpoint(7), desk.answers.append)
+        desk.book.end(held, DONE)
+    one.lost = True
+    desk.holdings.drop([two.job.lease])
+    desk.book.forget(three)
+    once(desk)
+    assert (desk.written(), desk.answers) == ([], ["lost"] * 3)
+    assert desk.reported == [(1, DONE), (2, DONE)]
+
+
+@pytest.mark.requirement("L18")
+def test_what_is_forgotten_while_it_is_written_is_answered_once(desk: Desk) -> None:
+    one = desk.held(1)
+    desk.book.add(one, checkpoint(7), desk.answers.append)
+    desk.record.meanwhile = lambda: desk.book.forget(one)
+    once(desk)
+    assert (desk.answers, desk.reported) == (["lost"], [])
+
+
+def test_a_busy_row_is_offered_again_soon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "BUSY_SECONDS", 0.01)
+    one = desk.held(1)
+    desk.book.add(one, checkpoint(7), desk.answers.append)
+
+    async def twice() -> None:
+        desk.record.busy = {one.job.lease}
+        await desk.book.run_once()
+        assert desk.answers == []
+        desk.record.busy = set()
+        await asyncio.wait_for(desk.book.run_once(), 10)
+
+    asyncio.run(twice())
+    assert (desk.written(), desk.answers) == ([(1, "7")], ["ok"])
+
+
+def test_a_page_that_the_record_cannot_hold_costs_the_others_nothing(desk: Desk) -> None:
+    jobs = [desk.held(number) for number in range(5)]
+    desk.record.bad = {jobs[3].job.lease}
+    for held in jobs:
+        desk.book.add(held, checkpoint(7), desk.answers.append)
+    once(desk)
+    assert sorted(desk.written()) == [(number, "7") for number in (0, 1, 2, 4)]
+    assert sorted(desk.answers) == ["ok"] * 4 + ["refused"]
+
+
+@pytest.mark.requirement("L16", "L17")
+def test_events_over_the_number_are_counted_and_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "MAX_EVENTS", 3)
+    one, two = desk.held(1), desk.held(2)
+    desk.record.away = True
+    for name in "abcde":
+        desk.book.add(one, event(name))
+    desk.book.add(two, event("f"))
+    desk.book.end(two, DONE)
+    with pytest.raises(StoreUnavailable):
+        once(desk)
+    desk.record.away = False
+    once(desk)
+    told = [note for call in desk.record.calls for _, note in call]
+    assert [note.name for note in told] == ["a", "b", "c", "events_dropped", "events_dropped"]
+    assert [note.data for note in told[3:]] == ['{"dropped":2}', '{"dropped":1}']
+    assert desk.reported == [(2, DONE)]
+    desk.book.add(one, event("g"))
+    once(desk)
+    assert desk.written()[-1] == (1, "g")
+
+
+def test_batches_are_bounded_in_number_and_in_size(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "MAX_BATCH", 2)
+    for number in range(5):
+        desk.book.add(desk.held(number), event(str(number)))
+    for _ in range(3):
+        once(desk)
+    assert [len(call) for call in desk.record.calls] == [2, 2, 1]
+    monkeypatch.setattr(notebook, "MAX_BATCH_CHARACTERS", 1)
+    for number in range(2):
+        desk.book.add(desk.held(number), event(str(number)))
+    for _ in range(2):
+        once(desk)
+    assert [len(call) for call in desk.record.calls[3:]] == [1, 1]
+
+
+@pytest.mark.requirement("B12")
+def test_a_mark_is_answered_once_all_before_it_is_settled(desk: Desk) -> None:
+    one = desk.held(1)
+    desk.book.after(one, desk.answers.append)
+    assert desk.answers == ["ok"]
+    desk.book.add(one, progress(1))
+    desk.book.after(one, desk.answers.append)
+    assert desk.answers == ["ok"]
+    once(desk)
+    assert (desk.written(), desk.answers) == ([(1, "1")], ["ok", "ok"])
