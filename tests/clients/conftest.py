@@ -29,19 +29,21 @@ def config(record: None) -> KeeperConfig:  # noqa: F811
     return keeper_config(making.address())
 
 
-def keeper_config(dsn: str) -> KeeperConfig:
+def keeper_config(dsn: str, *, queues: tuple[str, ...] = ("default",), lease_seconds: float = 30) -> KeeperConfig:
     """A keeper's settings for a database."""
     return KeeperConfig(
         pool="default",
-        queues=("default",),
+        queues=queues,
         processes=1,
         threads=8,
         isolated=2,
-        lease_seconds=30,
+        lease_seconds=lease_seconds,
         heartbeat_seconds=5,
         poll_seconds=1,
         drain_seconds=20,
         grace_seconds=5,
+        backoff_seconds=5,
+        backoff_cap_seconds=3600,
         stage_seconds=0.5,
         reap_seconds=1,
         unknown_task_seconds=600,
