@@ -30,7 +30,7 @@ from shiftboss.compat import (
     task_backends,
     task_enqueued,
 )
-from shiftboss.queue import payload, registry
+from shiftboss.queue import observers, payload, registry
 from shiftboss.queue.authority import Authority, owner_of
 from shiftboss.queue.errors import InvalidJob, KeyHeld, NotAllowed, SchemaTooOld, UnknownTask, UnsupportedDatabase
 from shiftboss.queue.results import STATUS, ShiftbossResult, error_of
@@ -84,7 +84,9 @@ class ShiftbossBackend(BaseTaskBackend):
         self.validate_task(task)
         authority = self.authority(getattr(task, "authority", None))
         job = _new_job(task, args, kwargs)
-        return self._answer(task, job, _on_record(jobs.enqueue(job, authority=authority)), authority)
+        enqueued = _on_record(jobs.enqueue(job, authority=authority))
+        observers.enqueued([(job, enqueued)])
+        return self._answer(task, job, enqueued, authority)
 
     def enqueue_calls(self, calls: Sequence[Call]) -> list[TaskResult]:
         """As `enqueue`, for many, all or none; results come in the order of the calls."""
@@ -97,6 +99,7 @@ class ShiftbossBackend(BaseTaskBackend):
         with transaction.atomic(using=conf.get().database):
             for authority, placed in wanted.items():
                 answers = _on_record(jobs.enqueue_many((job for _, job in placed), authority=authority))
+                observers.enqueued(zip((job for _, job in placed), answers, strict=True))
                 for (place, job), enqueued in zip(placed, answers, strict=True):
                     results[place] = self._answer(calls[place].task, job, enqueued, authority)
         return [results[place] for place in range(len(calls))]

@@ -19,11 +19,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shiftboss import conf
 from shiftboss.queue.errors import StoreUnavailable, UnsupportedDatabase
+from shiftboss.queue.observers import wanted
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import run
 
 EXECUTOR_ARGV = (sys.executable, "-P", "-m", "django", "shiftboss_executor")
+OBSERVER_ARGV = (sys.executable, "-P", "-m", "django", "shiftboss_observers")
 _NOT_LIBPQ = frozenset({"context", "cursor_factory", "pool", "prepare_threshold", "server_side_binding"})
 
 
@@ -133,8 +135,9 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         executor_argv=EXECUTOR_ARGV,
         code_version=os.environ.get("SHIFTBOSS_CODE_VERSION"),
         run_folder=str(run_folder(dsn)),
-        observers=config.observers,
+        observers=wanted(config.observers),
         observer_backlog=config.observer_backlog,
+        observer_argv=OBSERVER_ARGV,
     )
 
 

@@ -11,8 +11,8 @@ class KeeperConfig:
     """All of a keeper's settings. Durations in seconds.
 
     `client` is the dotted path of a function that takes this object and returns (QueueClient, Wakeups).
-    `executor_argv` starts an executor; its orders are appended. `dsn` may hold a password: it never appears in
-    a command line, a log or an error.
+    `executor_argv` starts an executor, `observer_argv` the observers' process; their orders are appended. `dsn`
+    may hold a password: it never appears in a command line, a log or an error.
     """
 
     pool: str
@@ -38,6 +38,7 @@ class KeeperConfig:
     run_folder: str
     observers: tuple[str, ...]
     observer_backlog: int
+    observer_argv: tuple[str, ...] = ()
 
     @property
     def slots(self) -> int:
@@ -57,7 +58,7 @@ class KeeperConfig:
     def from_json(cls, text: str) -> "KeeperConfig":
         """Read the text of `to_json`."""
         given: dict[str, Any] = json.loads(text)
-        for name in ("queues", "executor_argv", "observers"):
+        for name in ("queues", "executor_argv", "observers", "observer_argv"):
             given[name] = tuple(given[name])
         return cls(**given)
 

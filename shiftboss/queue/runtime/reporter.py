@@ -8,7 +8,7 @@ from typing import Any
 
 from shiftboss.queue.contract import Lease, Settlement
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Outcome, Quarantined, Released, Snoozed
-from shiftboss.queue.runtime.holdings import Holdings
+from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.ports import QueueClient
 
 log = logging.getLogger("shiftboss.reporter")
@@ -24,11 +24,14 @@ class Reporter:
     """A queue of outcomes for each kind; `run_once()` writes one batch of each.
 
     While the record cannot be reached nothing is lost: `trouble` is set, and the keeper leases no more.
-    `characters` is the size of the results and tracebacks that wait.
+    `characters` is the size of the results and tracebacks that wait; `settled` is told of what the record holds.
     """
 
-    def __init__(self, client: QueueClient, holdings: Holdings) -> None:
+    def __init__(
+        self, client: QueueClient, holdings: Holdings, *, settled: Callable[[Held, Outcome], None] | None = None
+    ) -> None:
         self._holdings = holdings
+        self._settled = settled
         self._writes: tuple[tuple[type[Outcome], Write], ...] = (
             (Done, client.complete),
             (Failed, client.fail),
@@ -93,6 +96,10 @@ class Reporter:
     def _answered(
         self, queue: deque[tuple[Lease, Outcome]], batch: Sequence[tuple[Lease, Outcome]], settlement: Settlement
     ) -> None:
+        if self._settled is not None:
+            for lease, outcome in batch:
+                if lease in settlement.settled and (held := self._holdings.get(lease)) is not None:
+                    self._settled(held, outcome)
         self._holdings.drop(settlement.settled)
         self._holdings.drop(settlement.lost)
         self.characters -= sum(_size(outcome) for lease, outcome in batch if lease not in settlement.busy)

@@ -1,0 +1,1 @@
+"""A project that connects receivers to Django's signals where Django says that one should."""
