@@ -66,6 +66,12 @@ MIGRATES = Known(
     'a router keeps Shiftboss\'s tables out of `SHIFTBOSS["DATABASE"]`, so that they are never made',
     "Put 'shiftboss.routers.RecordRouter' first in DATABASE_ROUTERS.",
 )
+AUTHORIZERS = Known(
+    "shiftboss.E008",
+    '`SHIFTBOSS["QUEUE_AUTHORIZER"]` or `["WATCH_AUTHORIZER"]` leads to no function, or to a coroutine function: '
+    "nobody is let through",
+    "Name a plain function by its dotted path, which answers True or False.",
+)
 NO_BACKEND = Known(
     "shiftboss.W001",
     "no entry of `TASKS` leads to Shiftboss: Django runs tasks at once, in the request",
@@ -102,7 +108,7 @@ HOSTS = Known(
 )
 
 KNOWN = (
-    *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES),
+    *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS),
     *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS),
 )
 
@@ -172,6 +178,32 @@ def models_lead_to_the_record(**_: Any) -> Found:
         found.append(READS.says(f'SHIFTBOSS["DATABASE"] is {alias!r}, but the model {name} leads to {to!r}'))
     if not all(router.allow_migrate_model(alias, model) for model in models):
         found.append(MIGRATES.says(f"DATABASE_ROUTERS keep the tables of 'shiftboss' out of {alias!r}"))
+    return found
+
+
+@register
+def authorizers_can_be_asked(**_: Any) -> Found:
+    """E008."""
+    from inspect import iscoroutinefunction
+
+    from shiftboss.queue.authorizers import imported
+
+    try:
+        config = conf.get()
+    except conf.ConfigError:
+        return []
+    found: Found = []
+    for key, path in (
+        ("QUEUE_AUTHORIZER", config.queue_authorizer),
+        ("WATCH_AUTHORIZER", config.watch_authorizer),
+    ):
+        if path is None:
+            continue
+        try:
+            if iscoroutinefunction(imported(path)):
+                found.append(AUTHORIZERS.says(f'SHIFTBOSS["{key}"]: {path!r} is a coroutine function'))
+        except (Exception, SystemExit) as problem:  # an import runs the project's code
+            found.append(AUTHORIZERS.says(f'SHIFTBOSS["{key}"]: {type(problem).__name__}: {problem}'))
     return found
 
 

@@ -29,6 +29,13 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "shiftboss.E005": [{"TEMPLATES": [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]}],
     "shiftboss.E006": [{"DATABASE_ROUTERS": [f"{HERE}.EverythingElsewhere"]}],
     "shiftboss.E007": [{"DATABASE_ROUTERS": [f"{HERE}.NoTables"]}],
+    "shiftboss.E008": [
+        {"SHIFTBOSS": {"QUEUE_AUTHORIZER": "nowhere.may"}},
+        {"SHIFTBOSS": {"QUEUE_AUTHORIZER": "may"}},
+        {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.nothing"}},
+        {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.HERE"}},
+        {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.later"}},
+    ],
     "shiftboss.W001": [{"TASKS": {}}],
     "shiftboss.W002": [{"INSTALLED_APPS": ["django.contrib.auth", "django.contrib.contenttypes", "shiftboss"]}],
     "shiftboss.W003": [{"MIDDLEWARE": checks.NEEDED}],
@@ -48,6 +55,11 @@ WHOLE = {
     "ALLOWED_HOSTS": ["ops.example"],
     "DEBUG": False,
 }
+
+
+async def later(*_: Any) -> bool:
+    """An authorizer of which nothing can be had at once."""
+    return True
 
 
 class EverythingElsewhere:

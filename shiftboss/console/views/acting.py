@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from shiftboss.acts import NEED_REASON, PERMISSIONS, Act, Acted, require
+from shiftboss.acts import NEED_REASON, PERMISSIONS, Act, Acted, Lacking, require
 from shiftboss.console import csrf, frame, live, news
 from shiftboss.console.csrf import Trouble
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
-from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, ReasonNeeded, RequestReused
+from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NotAllowed, ReasonNeeded, RequestReused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,12 @@ class Acting(ABC, View):
                 "Nothing was done: this form had been sent before, with something else in it. Send it again."
             )
             return self.ask(self._anew(), Said(status=409, notice=notice))
+        except Lacking:
+            raise
+        except NotAllowed as problem:
+            # By the project's own authorizer.
+            form.add_error(None, str(problem))
+            return self.ask(form, Said(status=403))
         except (InvalidJob, ReasonNeeded) as problem:
             form.add_error(None, str(problem))
             return self.ask(form, Said(status=422))

@@ -10,7 +10,9 @@ from typing import Any
 from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, owner_of, scoped_key
+from shiftboss.queue.authorizers import may_watch, require_queue
 from shiftboss.queue.errors import Busy, KeyHeld
+from shiftboss.queue.jobs import MAX_WATCHERS
 from shiftboss.queue.jobs import Enqueued as Enqueued
 from shiftboss.queue.jobs import NewJob as NewJob
 from shiftboss.queue.jobs import OnConflict as OnConflict
@@ -30,6 +32,7 @@ class _Holder:
     enqueued_at: datetime
     follow_up: bool
     own: bool
+    watchers: int
 
 
 def _enqueued(id: int, state: str, at: datetime, *_: Any) -> Enqueued:
@@ -40,6 +43,9 @@ _ENQUEUE = Statement("enqueue", _enqueued)
 _ENQUEUE_KEYED = Statement("enqueue_keyed", _enqueued)
 _ENQUEUE_FOLLOW_UP = Statement("enqueue_follow_up", _enqueued)
 _ENQUEUE_MANY = Statement("enqueue_many", lambda id, state, at, key, _: (key, _enqueued(id, state, at)))
+_WATCH = Statement("watch", lambda id: int(id))
+_PATIENCE = Statement("patience", lambda setting: str(setting))
+_LOCK_TIMEOUT = Statement("lock_timeout", lambda *_: None)
 _REPLACE = Statement("replace", _enqueued)
 _HOLDERS = Statement("holders", lambda id, state, *rest: _Holder(id, State(state), *rest))
 _RESERVE = Statement("reserve", lambda now, ids: (now, ids))
@@ -52,19 +58,23 @@ ROUNDS = 3
 
 COPY_BATCH = 10_000
 
+WATCH_MILLISECONDS = 2000
+"""How long who becomes a watcher of a job waits for another transaction that has it in hand."""
+
 
 def enqueue(job: NewJob, *, authority: Authority) -> Verb[Enqueued]:
     """Put one job into its queue; `Owner` becomes the job's owner.
 
-    Where a live job holds its key, `on_conflict` decides. Raises KeyHeld, and Busy where the key changed hands
-    again and again.
+    Where a live job holds its key, `on_conflict` decides. Raises NotAllowed where the project's authorizer
+    refuses, KeyHeld, and Busy where the key changed hands again and again.
     """
     params = _params(job, authority)
+    require_queue(authority=authority, queue=job.queue, task=job.task)
     if job.key is None:
         [row] = yield _ENQUEUE.call(**params)
         enqueued: Enqueued = row
         return enqueued
-    return (yield from _enqueue_keyed(job, params))
+    return (yield from _enqueue_keyed(job, params, authority))
 
 
 def _params(job: NewJob, authority: Authority) -> dict[str, Any]:
@@ -97,12 +107,12 @@ def _written(config: TaskConfig) -> tuple[int, str]:
     return config.revision, config.to_json()
 
 
-def _enqueue_keyed(job: NewJob, params: dict[str, Any]) -> Verb[Enqueued]:
+def _enqueue_keyed(job: NewJob, params: dict[str, Any], authority: Authority) -> Verb[Enqueued]:
     for _ in range(ROUNDS):
         rows = yield _ENQUEUE_KEYED.call(**params)
         if not rows:
             holders = {h.follow_up: h for h in (yield _HOLDERS.call(key=params["key"], owner=params["owner"]))}
-            rows = yield from _meet(job, params, holders.get(False), holders.get(True))
+            rows = yield from _meet(job, params, authority, holders.get(False), holders.get(True))
         if rows:
             enqueued: Enqueued = rows[0]
             return enqueued
@@ -110,7 +120,11 @@ def _enqueue_keyed(job: NewJob, params: dict[str, Any]) -> Verb[Enqueued]:
 
 
 def _meet(
-    job: NewJob, params: dict[str, Any], holder: _Holder | None, follow_up: _Holder | None
+    job: NewJob,
+    params: dict[str, Any],
+    authority: Authority,
+    holder: _Holder | None,
+    follow_up: _Holder | None,
 ) -> Verb[list[Enqueued]]:
     """Answer a held key as the job wishes; no answer where it has become free or has another holder."""
     if job.follow_up and follow_up is None and holder is not None and holder.state is State.RUNNING:
@@ -121,6 +135,8 @@ def _meet(
     if met is None:
         return []
     if job.on_conflict is OnConflict.EXISTING:
+        if _may_join(job, met, authority) and not (yield Atomic(_join(met.id, params))):
+            return []
         return [Enqueued(met.id, met.state, met.enqueued_at, existing=True)]
     if job.on_conflict is OnConflict.REPLACE and not met.own:
         raise KeyHeld(str(job.key), met.id, "it is another owner's, and not this authority's to replace")
@@ -129,6 +145,26 @@ def _meet(
     if job.on_conflict is OnConflict.REPLACE:
         raise KeyHeld(str(job.key), met.id, "it is running, and only a waiting job can be replaced; see follow_up")
     raise KeyHeld(str(job.key), met.id, "wait for its end, or choose on_conflict `existing` or `replace`")
+
+
+def _may_join(job: NewJob, met: _Holder, authority: Authority) -> bool:
+    """Whether who asked becomes a watcher of another's job. Asking alone makes nobody one."""
+    if met.own or met.watchers >= MAX_WATCHERS:
+        return False
+    return may_watch(authority=authority, job_id=met.id, key=str(job.key))
+
+
+def _join(job_id: int, params: dict[str, Any]) -> Verb[bool]:
+    """Become a watcher; False where the job holds the key no more, or has changed in another way. Raises Busy."""
+    [patience] = yield _PATIENCE.call()
+    yield _LOCK_TIMEOUT.call(milliseconds=WATCH_MILLISECONDS)
+    try:
+        joined = yield _WATCH.call(id=job_id, owner=params["owner"], most=MAX_WATCHERS)
+    except (pg.LockNotAvailable, pg.DeadlockDetected):
+        raise Busy(f"another transaction has job {job_id} in hand just now; try again") from None
+    # The transaction may be the caller's, who goes on with a patience of their own.
+    yield _LOCK_TIMEOUT.call(milliseconds=patience)
+    return bool(joined)
 
 
 def _replace(holder: int, params: dict[str, Any]) -> Verb[list[Enqueued]]:
@@ -145,10 +181,12 @@ def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[E
     """Put many jobs into their queues, all or none; answers come in the order of the jobs.
 
     Jobs without keys are copied in; those with keys take one statement, but for those whose key is held. Raises
-    KeyHeld and Busy.
+    NotAllowed, KeyHeld and Busy.
     """
     owner_of(authority)
     jobs = list(jobs)
+    for queue, task in dict.fromkeys((job.queue, job.task) for job in jobs):
+        require_queue(authority=authority, queue=queue, task=task)
     for _ in range(ROUNDS):
         try:
             answers: list[Enqueued] = yield Atomic(_enqueue_many(jobs, authority))
@@ -162,17 +200,18 @@ def enqueue_many(jobs: Iterable[NewJob], *, authority: Authority) -> Verb[list[E
 def _enqueue_many(jobs: Sequence[NewJob], authority: Authority) -> Verb[list[Enqueued]]:
     answers: dict[int, Enqueued] = {}
     if configs := {job.revision for job in jobs if job.revision is not None}:
-        yield from _note_revisions(configs)
+        yield from note_revisions(configs)
     plain = [(place, job) for place, job in enumerate(jobs) if job.key is None]
     for start in range(0, len(plain), COPY_BATCH):
         answers |= yield from _copy(plain[start : start + COPY_BATCH], authority)
     keyed = [(place, job, _params(job, authority)) for place, job in enumerate(jobs) if job.key is not None]
     if keyed:
-        answers |= yield from _enqueue_keyed_many(keyed)
+        answers |= yield from _enqueue_keyed_many(keyed, authority)
     return [answers[place] for place in range(len(jobs))]
 
 
-def _note_revisions(configs: Collection[TaskConfig]) -> Verb[None]:
+def note_revisions(configs: Collection[TaskConfig]) -> Verb[None]:
+    """Keep configurations, each where none like it is there."""
     numbers, texts = zip(*map(_written, configs), strict=True)
     tasks = [config.task for config in configs]
     yield _NOTE_REVISIONS.call(revisions=list(numbers), tasks=tasks, configs=list(texts))
@@ -213,7 +252,7 @@ def _copy(batch: Sequence[tuple[int, NewJob]], authority: Authority) -> Verb[dic
 
 
 def _enqueue_keyed_many(
-    keyed: Sequence[tuple[int, NewJob, dict[str, Any]]],
+    keyed: Sequence[tuple[int, NewJob, dict[str, Any]]], authority: Authority
 ) -> Verb[dict[int, Enqueued]]:
     keyed = sorted(keyed, key=lambda item: item[2]["key"].encode())
     columns: dict[str, Any] = {name: [params[name] for *_, params in keyed] for name in keyed[0][2]}
@@ -228,6 +267,6 @@ def _enqueue_keyed_many(
         if (enqueued := new.get(params["key"])) is not None:
             del new[params["key"]]
         else:
-            enqueued = yield from _enqueue_keyed(job, params)
+            enqueued = yield from _enqueue_keyed(job, params, authority)
         answers[place] = enqueued
     return answers

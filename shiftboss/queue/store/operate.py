@@ -13,6 +13,7 @@ from psycopg import errors as pg
 
 from shiftboss.queue import states
 from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.authorizers import guards_queues, require_queue
 from shiftboss.queue.errors import Busy, InvalidJob
 from shiftboss.queue.jobs import Answer as Answer
 from shiftboss.queue.jobs import Changed as Changed
@@ -22,6 +23,7 @@ from shiftboss.queue.jobs import Unchanged as Unchanged
 from shiftboss.queue.jobs import Why as Why
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
+from shiftboss.queue.store import read
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 
@@ -158,9 +160,13 @@ def rerun(
 ) -> Verb[Enqueued | Unchanged]:
     """Run a finished job once more, as a new job of the same owner and key, and with no watchers.
 
-    By the configuration that it had, or by the `revision` given.
+    By the configuration that it had, or by the `revision` given. Raises NotAllowed where the project's authorizer
+    refuses.
     """
     require_system(authority, states.Verb.RERUN)
+    # What is read here of a job never changes.
+    if guards_queues() and (job := (yield from read.job(authority=authority, job_id=job_id))) is not None:
+        require_queue(authority=authority, queue=job.queue, task=job.task)
     wished = {
         "task": None if revision is None else revision.task,
         "revision": None if revision is None else revision.revision,
