@@ -20,7 +20,7 @@ def write(number: int, context: Any) -> None:
 
 def stand(number: int, point: str) -> None:
     """Say that the run of this number stands at this point, and wait there to be struck; once."""
-    folder = Path(os.environ["TEST_LOG"], "points")
+    folder = _points()
     struck = folder / f"{number}.struck"
     if struck.exists():
         return
@@ -39,11 +39,17 @@ def stand(number: int, point: str) -> None:
         time.sleep(0.005)
 
 
+def _points() -> Path:
+    return Path(os.environ["TEST_LOG"], "points")
+
+
 @task(takes_context=True)
 def enter(context: Any, number: int, point: str | None = None) -> str:
     """Write and complete; stand between BEGIN and COMMIT, or between the commit and its report."""
     with context.complete_in_transaction(number):
         write(number, context)
+        if point is not None:
+            (_points() / f"{number}.going").write_text(str(os.getpid()))
         if point == "open":
             stand(number, point)
     if point == "committed":
