@@ -62,6 +62,8 @@ def main() -> None:
         from psycopg.conninfo import make_conninfo
 
         django.setup()
+        with connection._nodb_cursor() as cursor:
+            cursor.execute(f"create database {connection.settings_dict['NAME']}")
         call_command("migrate", verbosity=0)
         parts = {
             name: connection.settings_dict[name.upper()] or None for name in ("user", "password", "host", "port")
