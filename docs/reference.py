@@ -29,6 +29,10 @@ MODULES = {"shiftboss": ""}
 
 EXAMPLES = {
     "Authority": "def reports_of(who: shiftboss.Authority): ...",
+    "Backfilled": """
+        begun: shiftboss.Backfilled = shiftboss.backfill(send_receipt, ids, name="receipts 2026")
+        print(begun.new, "orders that it lacked")
+        """,
     "Busy": """
         try:
             result.cancel()
@@ -148,6 +152,11 @@ EXAMPLES = {
             send_receipt.enqueue(order.id)
         except shiftboss.UnsupportedDatabase:
             ...  # the settings name another database than PostgreSQL 15 or newer
+        """,
+    "backfill": """
+        shiftboss.backfill(
+            send_receipt, Order.objects.values_list("id", flat=True).iterator(), name="receipts 2026", concurrency=5
+        )
         """,
     "enqueue_many": "enqueue_many(send_receipt.with_arguments(order.id) for order in orders)",
     "task": """

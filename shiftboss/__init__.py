@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from shiftboss.queue.authority import Scope as Scope
     from shiftboss.queue.authority import System as System
     from shiftboss.queue.backend import enqueue_many as enqueue_many
+    from shiftboss.queue.backfills import Backfilled as Backfilled
+    from shiftboss.queue.backfills import backfill as backfill
     from shiftboss.queue.errors import Busy as Busy
     from shiftboss.queue.errors import InTransaction as InTransaction
     from shiftboss.queue.errors import InvalidJob as InvalidJob
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Authority": "shiftboss.queue.authority",
+    "Backfilled": "shiftboss.queue.backfills",
     "Busy": "shiftboss.queue.errors",
     "Cancelled": "shiftboss.queue.runtime.context",
     "Cause": "shiftboss.queue.runtime.context",
@@ -59,12 +62,14 @@ _HOMES = {
     "StoreUnavailable": "shiftboss.queue.errors",
     "System": "shiftboss.queue.authority",
     "UnsupportedDatabase": "shiftboss.queue.errors",
+    "backfill": "shiftboss.queue.backfills",
     "enqueue_many": "shiftboss.queue.backend",
     "task": "shiftboss.queue.tasks",
 }
 
 __all__ = [
     "Authority",
+    "Backfilled",
     "Busy",
     "Cancelled",
     "Cause",
@@ -87,6 +92,7 @@ __all__ = [
     "StoreUnavailable",
     "System",
     "UnsupportedDatabase",
+    "backfill",
     "enqueue_many",
     "task",
 ]

@@ -84,7 +84,7 @@ class ShiftbossBackend(BaseTaskBackend):
         self.validate_task(task)
         authority = self.authority(getattr(task, "authority", None))
         job = _new_job(task, args, kwargs)
-        enqueued = _on_record(jobs.enqueue(job, authority=authority))
+        enqueued = on_record(jobs.enqueue(job, authority=authority))
         observers.enqueued([(job, enqueued)])
         return self._answer(task, job, enqueued, authority)
 
@@ -98,7 +98,7 @@ class ShiftbossBackend(BaseTaskBackend):
         results: dict[int, TaskResult] = {}
         with transaction.atomic(using=conf.get().database):
             for authority, placed in wanted.items():
-                answers = _on_record(jobs.enqueue_many((job for _, job in placed), authority=authority))
+                answers = on_record(jobs.enqueue_many((job for _, job in placed), authority=authority))
                 observers.enqueued(zip((job for _, job in placed), answers, strict=True))
                 for (place, job), enqueued in zip(placed, answers, strict=True):
                     results[place] = self._answer(calls[place].task, job, enqueued, authority)
@@ -141,10 +141,10 @@ class ShiftbossBackend(BaseTaskBackend):
         seen_by = self.authority(authority)
         job = None
         if result_id.isascii() and result_id.isdigit() and len(result_id) < 19:
-            job = _on_record(read.job(authority=seen_by, job_id=int(result_id)))
+            job = on_record(read.job(authority=seen_by, job_id=int(result_id)))
         if job is None:
             raise TaskResultDoesNotExist(result_id)
-        attempts = _on_record(read.attempts(authority=seen_by, job_id=job.id))
+        attempts = on_record(read.attempts(authority=seen_by, job_id=job.id))
         return self._result(job, attempts, authority)
 
     def _result(
@@ -232,7 +232,7 @@ def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:
     )
 
 
-def _on_record(verb: Verb[Any]) -> Any:
+def on_record(verb: Verb[Any]) -> Any:
     """Run a verb on Django's connection, with the two usual mistakes of a setup told by name."""
     from django.db import connections
 

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "ShiftbossTask.key_of": "reads the arguments that it is given",
     "ShiftbossTask.using": "makes a copy",
     "ShiftbossTask.with_arguments": "makes a value",
+    "shiftboss.backfill": "begins a backfill, which tests/store/test_backfills.py looks at",
     "shiftboss.task": "declares",
 }
 """Public calls that reach no job by themselves."""

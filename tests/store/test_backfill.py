@@ -8,6 +8,7 @@ from django.db import transaction
 
 from shiftboss.queue.authority import Owner
 from shiftboss.queue.errors import Busy, InvalidJob, NoSuchBackfill, NotAllowed
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store import backfill, operate, upkeep
 from shiftboss.queue.store.backfill import BackfillRow, NewBackfill, Retried
 from shiftboss.queue.store.statement import run
@@ -33,6 +34,7 @@ from tests.store.sessions import Session, together
 pytestmark = pytest.mark.requirement("L19")
 
 SOMEBODY = Owner("user_7")
+CONFIG = TaskConfig(task=TASK, isolation="thread", timeout_seconds=7.0)
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def backfills(record: None) -> Iterator[None]:
 
 def new(name: str = "invoices", **how: Any) -> NewBackfill:
     """A backfill to be."""
-    options = {"task": TASK, "queue": "default", "priority": 0, "concurrency": 3} | how
+    options: dict[str, Any] = {"task": TASK, "queue": "default", "priority": 0, "concurrency": 3} | how
     return NewBackfill(name=name, failure_limit=1, loss_limit=2, **options)
 
 
@@ -96,7 +98,7 @@ def end(worker: int, verb: str, n: int = 1) -> list[int]:
 
 
 def test_a_backfill_enqueues_its_items_in_order_and_never_more_than_it_may(perform: Perform, worker: int) -> None:
-    number = perform(backfill.begin(new(priority=4, revision_id=77), authority=SOMEBODY))
+    number = perform(backfill.begin(new(priority=4, revision=CONFIG), authority=SOMEBODY))
     assert perform(backfill.add(number, with_args(["d", "b", "c", "a"]), authority=SOMEBODY)) == 4
     assert feed(perform) == 3
     assert feed(perform) == 0
@@ -114,7 +116,8 @@ def test_a_backfill_enqueues_its_items_in_order_and_never_more_than_it_may(perfo
         "owner": "user_7",
     }
     assert (job["args"], job["meta"]) == ('{"args": ["a"], "kwargs": {}}', '{"item": "a", "backfill": "invoices"}')
-    assert (job["failure_limit"], job["loss_limit"], job["revision_id"]) == (1, 2, 77)
+    assert (job["failure_limit"], job["loss_limit"], job["revision_id"]) == (1, 2, CONFIG.revision)
+    assert scalar("select task from shiftboss_revision where revision = %s", CONFIG.revision) == TASK
     assert progress(number) == {"waiting": 1, "live": 3}
     end(worker, "complete", 2)
     assert progress(number) == {"waiting": 1, "live": 1, "completed": 2}, "what was not noted yet is looked up"
@@ -317,7 +320,7 @@ def test_a_reinstated_job_that_is_in_somebodys_hands_is_reinstated_later(connect
 def test_an_end_that_the_history_tells_no_more_counts_as_not_done(perform: Perform, worker: int) -> None:
     number = begun("a", "b")
     feed()
-    [done, other] = end(worker, "complete", 2)
+    [done, _] = end(worker, "complete", 2)
     execute("delete from shiftboss_finished where id = %s", done)
     feed(perform)
     assert progress(number) == {"discarded": 1, "completed": 1}
@@ -456,6 +459,10 @@ def test_owners_see_their_own_and_only_the_system_acts(perform: Perform) -> None
             perform(verb(systems + 1, authority=SYSTEM))
     with pytest.raises(NotAllowed):
         perform(backfill.feed(authority=SOMEBODY))
+    for nobodys in (systems, systems + 1):
+        with pytest.raises(NoSuchBackfill):
+            perform(backfill.add(nobodys, with_args("b"), authority=SOMEBODY))
+    assert perform(backfill.add(mine, with_args("b"), authority=SYSTEM)) == 1
 
 
 def test_retries_of_a_lost_worker_are_the_jobs_own(worker: int) -> None:

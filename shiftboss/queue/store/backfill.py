@@ -12,8 +12,11 @@ from enum import StrEnum
 from typing import Any
 
 from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.authorizers import require_queue
 from shiftboss.queue.errors import InvalidJob, NoSuchBackfill
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store import operate
+from shiftboss.queue.store.enqueue import note_revisions
 from shiftboss.queue.store.operate import Limits, Why
 from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
@@ -47,7 +50,7 @@ class NewBackfill:
     concurrency: int
     failure_limit: int
     loss_limit: int
-    revision_id: int | None = None
+    revision: TaskConfig | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= MAX_NAME_LENGTH or not self.name.isprintable():
@@ -137,9 +140,13 @@ _BACKFILLS = Statement("backfills", BackfillRow)
 def begin(new: NewBackfill, *, authority: Authority) -> Verb[int]:
     """The id of the backfill of this name of the authority's, which is made where there is none.
 
-    One that is there keeps the options that it has. Raises InvalidJob where it is of another task.
+    One that is there keeps the options that it has. Raises NotAllowed where the project's authorizer refuses, and
+    InvalidJob where it is of another task.
     """
     owner = owner_of(authority)
+    require_queue(authority=authority, queue=new.queue, task=new.task)
+    if new.revision is not None:
+        yield from note_revisions({new.revision})
     rows = yield _BEGIN.call(
         name=new.name,
         owner=owner,
@@ -149,7 +156,7 @@ def begin(new: NewBackfill, *, authority: Authority) -> Verb[int]:
         concurrency=new.concurrency,
         failure_limit=new.failure_limit,
         loss_limit=new.loss_limit,
-        revision_id=new.revision_id,
+        revision_id=None if new.revision is None else new.revision.revision,
     )
     if not rows:
         rows = yield _NAMED.call(name=new.name, owner=owner)
@@ -164,13 +171,17 @@ def begin(new: NewBackfill, *, authority: Authority) -> Verb[int]:
 def add(backfill_id: int, items: Iterable[tuple[str, str]], *, authority: Authority) -> Verb[int]:
     """Add items, each by its key with the JSON text of a job's arguments; how many were not there yet.
 
-    Written in pieces: outside a transaction each is kept as soon as it is written.
+    Written in pieces: outside a transaction each is kept as soon as it is written. Raises NoSuchBackfill.
     """
-    owner_of(authority)
+    owner = owner_of(authority)
     added = 0
     for piece in _pieces(items):
-        [n] = yield _ADD.call(id=backfill_id, items=[item for item, _ in piece], args=[args for _, args in piece])
-        added += n
+        rows = yield _ADD.call(
+            id=backfill_id, owner=owner, items=[item for item, _ in piece], args=[args for _, args in piece]
+        )
+        if not rows:
+            raise NoSuchBackfill(f"there is no backfill {backfill_id}")
+        added += rows[0]
     return added
 
 

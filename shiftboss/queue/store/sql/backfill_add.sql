@@ -1,8 +1,11 @@
 -- A client adds items to a backfill: those that are there already stay as they are.
--- Guard: not there yet (the primary key decides). Whoever writes items holds their backfill's row, so that two who
+-- Guard: the authority's; not there yet (the primary key decides). Whoever writes items holds their backfill's row, so that two who
 -- add the same ones in another order wait for each other in order.
 with held as materialized (
-    select id from shiftboss_backfill where id = %(id)s for no key update
+    select id
+    from shiftboss_backfill
+    where id = %(id)s and (%(owner)s::text is null or owner = %(owner)s)
+    for no key update
 ),
 added as (
     insert into shiftboss_backfill_item (backfill_id, item, args)
@@ -11,4 +14,4 @@ added as (
     on conflict do nothing
     returning 1
 )
-select count(*) from added
+select (select count(*) from added) from held
