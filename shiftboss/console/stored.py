@@ -10,7 +10,12 @@ from uuid import UUID, uuid4
 IDS = frozenset({"id", "job_id", "worker_id", "rerun_of", "key_holder", "revision_id"})
 """Fields that are ids: text, because many a reader of JSON rounds large numbers."""
 
-STORED_JSON = frozenset({"args", "result", "meta", "evidence", "data", "asked", "before", "after", "revision"})
+STORED_JSON = frozenset(
+    {
+        *("args", "result", "meta", "evidence", "data", "asked", "before", "after", "revision"),
+        *("progress", "checkpoint"),
+    }
+)
 """Fields that the record holds as JSON."""
 
 

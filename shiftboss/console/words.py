@@ -6,7 +6,9 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from shiftboss.acts import Act, Via
 from shiftboss.console.text import stored
+from shiftboss.queue.jobs import Kind, RetryKind
 from shiftboss.queue.states import QuarantineReason, State
+from shiftboss.queue.store.backfill import Standing
 
 STATES: dict[str, Promise] = {
     State.SCHEDULED: pgettext_lazy("state of a job", "scheduled"),
@@ -70,8 +72,28 @@ ACTS: dict[str, Promise] = {
     Act.PAUSE: pgettext_lazy("act", "Pause"),
     Act.RESUME: pgettext_lazy("act", "Resume"),
     Act.PURGE: pgettext_lazy("act", "Purge"),
+    Act.PAUSE_BACKFILL: pgettext_lazy("act", "Pause backfill"),
+    Act.RESUME_BACKFILL: pgettext_lazy("act", "Resume backfill"),
+    Act.RETRY_BACKFILL: pgettext_lazy("act", "Retry backfill"),
+    Act.CANCEL_BACKFILL: pgettext_lazy("act", "Cancel backfill"),
     Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),
     Act.REVOKE_TOKEN: pgettext_lazy("act", "Revoke token"),
+}
+
+BACKFILL_STATES: dict[str, Promise] = {
+    Standing.RUNNING: pgettext_lazy("state of a backfill", "running"),
+    Standing.PAUSED: pgettext_lazy("state of a backfill", "paused"),
+    Standing.FINISHED: pgettext_lazy("state of a backfill", "finished"),
+}
+
+KINDS: dict[str, Promise] = {
+    Kind.RERUN: pgettext_lazy("kind of a job", "rerun"),
+    Kind.BACKFILL: pgettext_lazy("kind of a job", "backfill"),
+}
+
+RETRY_KINDS: dict[str, Promise] = {
+    RetryKind.INFRASTRUCTURE: gettext_lazy("infrastructure retry: worker lost"),
+    RetryKind.FAILURE: gettext_lazy("failure retry"),
 }
 
 QUEUE_STATES: dict[str, Promise] = {
@@ -101,6 +123,9 @@ EVENTS: dict[str, Promise] = {
     "reschedule": gettext_lazy("Rescheduled"),
     "write_rejected": gettext_lazy("Late write rejected"),
 }
+
+TOLD: dict[str, Promise] = {"events_dropped": gettext_lazy("More events than are kept")}
+"""Events that a handler's own words lead to."""
 
 
 def spoken(words: dict[str, Promise], word: str) -> str:

@@ -198,7 +198,8 @@ class JobDetail:
     """A job with all that the record knows of it, live or finished.
 
     `key_holder`: another live job that holds its key, which a `follow_up` waits for. `revision`: the JSON text of
-    the configuration that `revision_id` names, a `TaskConfig`.
+    the configuration that `revision_id` names, a `TaskConfig`. `progress`, `checkpoint`: the JSON texts that its
+    handler has told and saved last.
     """
 
     id: int
@@ -242,6 +243,8 @@ class JobDetail:
     key_holder: int | None
     revision_id: int | None = None
     revision: str | None = None
+    progress: str | None = None
+    checkpoint: str | None = None
 
     @property
     def legal_verbs(self) -> frozenset[Verb]:

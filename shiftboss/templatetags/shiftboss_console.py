@@ -16,11 +16,15 @@ from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.figures import Tally
+from shiftboss.console.progress import read_progress
 from shiftboss.queue.authority import Scope, read_key
 from shiftboss.queue.store.read import EventRow, JobDetail, WorkerRow
 
 SHOWN_CHARACTERS = 50_000
 """Of a longer document the beginning is shown; the page is asked for every two seconds."""
+
+HANDLERS_OWN = "event"
+"""The kind of the events that handlers tell."""
 
 register = template.Library()
 
@@ -181,6 +185,12 @@ def _listed(value: Any) -> str:
     return " ".join(map(_listed, value)) if isinstance(value, list) else str(value)
 
 
+@register.inclusion_tag("shiftboss/_progress.html")
+def progress(value: str) -> dict[str, Any]:
+    """How far a job is, from the JSON text that its handler has told."""
+    return {"progress": read_progress(value)}
+
+
 @register.inclusion_tag("shiftboss/_document.html")
 def json_document(value: str) -> dict[str, Any]:
     """A JSON text laid out for reading, its numbers as they were stored."""
@@ -209,10 +219,13 @@ def event_text(event: EventRow) -> SafeString:
     said = words.event(event.kind, data) if isinstance(data, dict) else None
     if said is not None:
         return visible(said)
-    return visible(event.data[:SHOWN_CHARACTERS]) if event.data != "{}" else mark_safe("")
+    told = json.dumps(data.get("data"), ensure_ascii=False) if event.kind == HANDLERS_OWN else event.data
+    return visible(told[:SHOWN_CHARACTERS]) if told != "{}" else mark_safe("")
 
 
 @register.filter
 def event_kind(event: EventRow) -> str:
-    """What kind of event it is."""
+    """What kind of event it is; one that a handler has told has the name that it was given there."""
+    if event.kind == HANDLERS_OWN:
+        return words.spoken(words.TOLD, str(json.loads(event.data).get("name")))
     return words.spoken(words.EVENTS, event.kind)

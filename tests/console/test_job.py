@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 
 from shiftboss.queue.authority import Owner, Scope
+from shiftboss.queue.contract import Note, NoteKind
 from shiftboss.queue.outcomes import Discarded, Released, Snoozed
 from shiftboss.queue.store import lease, operate, upkeep
+from shiftboss.queue.store import notes as store_notes
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
 from tests.waiting import wait_for
@@ -218,6 +220,59 @@ def test_a_very_large_document_is_cut_and_says_so(browser: Client) -> None:
     page = shown(browser, scenes.job(args=args))
     assert len(page) < 120_000
     assert "Only the beginning is shown; the whole is 878.9 KiB." in page
+
+
+def telling(*notes: Note) -> int:
+    """A running job whose handler has told this."""
+    worker = scenes.worker()
+    job_id = scenes.job()
+    [held] = scenes.claimed(worker)
+    run(store_notes.note([(held.lease, note) for note in notes], authority=scenes.SYSTEM, worker_id=worker))
+    return job_id
+
+
+@pytest.mark.requirement("N8", "L16")
+@pytest.mark.parametrize(
+    ("told", "percent", "says"),
+    [
+        ('{"value": 3000, "total": 4000, "message": "pages of <b>"}', "75", "3,000 of 4,000 pages of <b>"),
+        ('{"value": 7, "total": 4}', "100", "7 of 4"),
+        ('{"value": 2.34567}', None, "2.35"),
+        ('{"value": 1, "total": 0}', None, "1 of 0"),
+        ('{"stage": "upload", "files": ["a", "ä"]}', None, 'files ["a", "ä"] · stage upload'),
+        ('{"value": "half", "total": 2, "message": 7}', None, "total 2 · value half · message 7"),
+        ('{"value": 1e30, "total": true}', None, f"total true · value {10**30}"),
+        ("[1, 2]", None, "[1, 2]"),
+    ],
+)
+def test_a_job_shows_how_far_it_is(browser: Client, told: str, percent: str | None, says: str) -> None:
+    page = shown(browser, telling(Note(NoteKind.PROGRESS, told)))
+    assert " ".join(fact(page, "Progress").split()) == says
+    found = re.search(r'<progress value="(\d+)" max="100" aria-label="Progress">', page)
+    assert (found[1] if found else None) == percent
+
+
+def test_a_job_without_progress_or_checkpoint_shows_none(browser: Client) -> None:
+    page = shown(browser, scenes.job())
+    assert "Progress" not in page
+    assert "Checkpoint" not in page
+
+
+@pytest.mark.requirement("L16", "L17", "L18")
+def test_a_job_shows_its_checkpoint_and_what_its_handler_told(browser: Client) -> None:
+    job_id = telling(
+        Note(NoteKind.CHECKPOINT, '{"page": 12345678901234567890}'),
+        Note(NoteKind.EVENT, '{"rows": 12}', "imported <i>"),
+        Note(NoteKind.EVENT, "{}", "write_rejected"),
+        Note(NoteKind.EVENT, '{"dropped": 3}', "events_dropped"),
+    )
+    page = shown(browser, job_id)
+    assert documents(page)[1] == "{&quot;page&quot;: 12345678901234567890}"
+    assert "imported &lt;i&gt;" in page
+    assert "{&quot;rows&quot;: 12}" in page
+    assert "More events than are kept" in page
+    assert "Late write rejected" not in page
+    assert len(re.findall(r"<tr data-key=", page)) == 3
 
 
 @pytest.mark.parametrize("job_id", ["999999999", "9223372036854775808", "9" * 300])

@@ -199,6 +199,8 @@ class JobDetail(Job):
     revision: Json = Field(
         description="that configuration: the task, and the options that are not at their defaults"
     )
+    progress: Json = Field(description="what its handler has told last, such as value, total and message")
+    checkpoint: Json = Field(description="what its handler has saved last, for the next attempt")
     acts: list[str] = Field(description="what the job's state allows; each wants its permission too")
     attempts: list[Attempt] = Field(description="those that did not succeed, the oldest first; at most 1000")
     events: list[Event] = Field(description="in order; at most 1000")
