@@ -77,6 +77,13 @@ EXAMPLES = {
         except shiftboss.KeyHeld as held:
             print("job", held.holder, "is at it already")
         """,
+    "LeaseLost": """
+        try:
+            with context.complete_in_transaction():
+                account.withdraw(amount)
+        except shiftboss.LeaseLost:
+            raise  # rolled back: the job is somebody else's by now
+        """,
     "MovedOn": """
         try:
             result.cancel()
@@ -159,6 +166,8 @@ EXAMPLES = {
         )
         """,
     "enqueue_many": "enqueue_many(send_receipt.with_arguments(order.id) for order in orders)",
+    "owner_of_request": "send_receipt.using(authority=shiftboss.owner_of_request(request)).enqueue(order.id)",
+    "owner_of_user": "send_receipt.using(authority=shiftboss.owner_of_user(order.customer)).enqueue(order.id)",
     "task": """
         @task(max_attempts=3, backoff=[1, 10])
         def send_receipt(order_id): ...

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from shiftboss.queue.authority import Owner as Owner
     from shiftboss.queue.authority import Scope as Scope
     from shiftboss.queue.authority import System as System
+    from shiftboss.queue.authority import owner_of_request as owner_of_request
+    from shiftboss.queue.authority import owner_of_user as owner_of_user
     from shiftboss.queue.backend import enqueue_many as enqueue_many
     from shiftboss.queue.backfills import Backfilled as Backfilled
     from shiftboss.queue.backfills import backfill as backfill
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.errors import InTransaction as InTransaction
     from shiftboss.queue.errors import InvalidJob as InvalidJob
     from shiftboss.queue.errors import KeyHeld as KeyHeld
+    from shiftboss.queue.errors import LeaseLost as LeaseLost
     from shiftboss.queue.errors import MovedOn as MovedOn
     from shiftboss.queue.errors import NoSuchJob as NoSuchJob
     from shiftboss.queue.errors import NotAllowed as NotAllowed
@@ -47,6 +50,7 @@ _HOMES = {
     "InTransaction": "shiftboss.queue.errors",
     "InvalidJob": "shiftboss.queue.errors",
     "KeyHeld": "shiftboss.queue.errors",
+    "LeaseLost": "shiftboss.queue.errors",
     "MovedOn": "shiftboss.queue.errors",
     "NoSuchJob": "shiftboss.queue.errors",
     "NotAllowed": "shiftboss.queue.errors",
@@ -64,6 +68,8 @@ _HOMES = {
     "UnsupportedDatabase": "shiftboss.queue.errors",
     "backfill": "shiftboss.queue.backfills",
     "enqueue_many": "shiftboss.queue.backend",
+    "owner_of_request": "shiftboss.queue.authority",
+    "owner_of_user": "shiftboss.queue.authority",
     "task": "shiftboss.queue.tasks",
 }
 
@@ -77,6 +83,7 @@ __all__ = [
     "InTransaction",
     "InvalidJob",
     "KeyHeld",
+    "LeaseLost",
     "MovedOn",
     "NoSuchJob",
     "NotAllowed",
@@ -94,6 +101,8 @@ __all__ = [
     "UnsupportedDatabase",
     "backfill",
     "enqueue_many",
+    "owner_of_request",
+    "owner_of_user",
     "task",
 ]
 

@@ -72,6 +72,8 @@ ELSEWHERE = {
     "ShiftbossTask.using": "makes a copy",
     "ShiftbossTask.with_arguments": "makes a value",
     "shiftboss.backfill": "begins a backfill, which tests/store/test_backfills.py looks at",
+    "shiftboss.owner_of_request": "says whose name it would be",
+    "shiftboss.owner_of_user": "says whose name it would be",
     "shiftboss.task": "declares",
 }
 """Public calls that reach no job by themselves."""
