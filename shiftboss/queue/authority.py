@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shiftboss.queue.errors import NotAllowed
 
@@ -43,6 +43,31 @@ class System:
 
 
 Authority = Owner | System
+
+
+def owner_of_request(request: Any) -> Owner:
+    """The owner that a request's user is, `Owner("user_<primary key>")`.
+
+    Raises NotAllowed where nobody is logged in.
+    """
+    user = getattr(request, "user", None)
+    if user is None:
+        raise NotAllowed(
+            "the request has no user: add django.contrib.auth's AuthenticationMiddleware to MIDDLEWARE"
+        )
+    return owner_of_user(user)
+
+
+def owner_of_user(user: Any) -> Owner:
+    """As `owner_of_request`, of a user: one of Django's that is saved and logged in."""
+    if not user.is_authenticated:
+        raise NotAllowed("nobody is logged in: an anonymous user owns no jobs")
+    if user.pk is None:
+        raise NotAllowed("the user is not saved yet: without a primary key it would be anybody's")
+    try:
+        return Owner(f"user_{user.pk}")
+    except ValueError as problem:
+        raise NotAllowed(f"the user's primary key cannot name an owner: {problem}") from problem
 
 
 def owner_of(authority: Authority) -> str | None:

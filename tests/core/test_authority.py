@@ -1,10 +1,16 @@
 """In whose name a call is made."""
 
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
 import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import RequestFactory
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shiftboss import Owner, System
+from shiftboss import Owner, System, owner_of_request, owner_of_user
 from shiftboss.queue.authority import (
     MAX_KEY_LENGTH,
     MAX_OWNER_LENGTH,
@@ -25,6 +31,40 @@ pytestmark = pytest.mark.requirement("N4")
 def test_an_owner_that_no_record_could_hold_is_refused(id: str) -> None:
     with pytest.raises(ValueError, match="Owner"):
         Owner(id)
+
+
+def request_of(user: Any) -> Any:
+    """A request as Django's middleware hands it on."""
+    request = RequestFactory().get("/")
+    request.user = user
+    return request
+
+
+def test_a_requests_user_is_an_owner_by_primary_key() -> None:
+    assert owner_of_request(request_of(User(pk=7, username="kim"))) == Owner("user_7")
+    assert owner_of_user(User(pk=7)) == Owner("user_7")
+    unusual = SimpleNamespace(is_authenticated=True, pk=UUID(int=1))
+    assert owner_of_user(unusual) == Owner("user_00000000-0000-0000-0000-000000000001")
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        (AnonymousUser(), "nobody is logged in: an anonymous user owns no jobs"),
+        (User(username="kim"), "the user is not saved yet"),
+        (None, "the request has no user: add .*AuthenticationMiddleware"),
+        (SimpleNamespace(is_authenticated=True, pk="a::b"), "the user's primary key cannot name an owner: .*'::'"),
+        (SimpleNamespace(is_authenticated=True, pk="x" * MAX_OWNER_LENGTH), "cannot name an owner"),
+    ],
+)
+def test_who_is_nobody_in_particular_owns_nothing(user: Any, told: str) -> None:
+    with pytest.raises(NotAllowed, match=told):
+        owner_of_request(request_of(user))
+
+
+def test_a_request_without_a_user_is_told_what_is_missing() -> None:
+    with pytest.raises(NotAllowed, match="AuthenticationMiddleware"):
+        owner_of_request(RequestFactory().get("/"))
 
 
 @pytest.mark.requirement("N5")
