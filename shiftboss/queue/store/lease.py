@@ -18,6 +18,7 @@ from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Settlement
 from shiftboss.queue.errors import LeaseLost
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.store.partitions import met_missing_day, with_todays_partitions
+from shiftboss.queue.store.queues import settle
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
 
 
@@ -27,6 +28,9 @@ def _lease(id: int, fence: int, *_: Any) -> Lease:
 
 _CLAIM = Statement("claim", Claimed)
 _CLAIM_AFTER = Statement("claim_after", Claimed)
+_CLAIM_LIMITED = Statement("claim_limited", Claimed)
+_CLAIM_SEQUENTIAL = Statement("claim_sequential", Claimed)
+_LIMIT_OF = Statement("limit_of", lambda sequential, above: (bool(sequential), bool(above)))
 _HEARTBEAT = Statement("heartbeat", lambda id, fence, answer, cause: (Lease(id, fence), answer, cause))
 _COMPLETE = Statement("complete", _lease)
 _FAIL = Statement("fail", _lease)
@@ -57,7 +61,8 @@ def claim(
 ) -> Verb[list[Claimed]]:
     """Lease up to `limit` available jobs of a queue, in the order in which they are to run.
 
-    Highest priority first, then the longest due. With `after`, only that priority and only past that mark.
+    Highest priority first, then the longest due. With `after`, only that priority and only past that mark, but for
+    a queue with a limit: it is always claimed from its bottom, and at most as many jobs as it has free slots.
     """
     require_system(authority, "claim")
     params = {
@@ -69,7 +74,22 @@ def claim(
     }
     call = _CLAIM.call(**params) if after is None else _CLAIM_AFTER.call(**params, **after._asdict())
     rows: list[Claimed] = yield call
+    if not rows:
+        rows = yield from _claim_limited(params)
     return sorted(rows, key=lambda job: (-job.priority, job.due_at, job.id))
+
+
+def _claim_limited(params: dict[str, Any]) -> Verb[list[Claimed]]:
+    """The claim of a queue with a limit; which one it is only chooses the statement, and each has its own guard."""
+    found: list[tuple[bool, bool]] = yield _LIMIT_OF.call(queue=params["queue"])
+    if not found:
+        return []
+    [(sequential, above)] = found
+    if above:
+        yield from settle(params["queue"])
+    statement = _CLAIM_SEQUENTIAL if sequential else _CLAIM_LIMITED
+    rows: list[Claimed] = yield statement.call(**params)
+    return rows
 
 
 def heartbeat(

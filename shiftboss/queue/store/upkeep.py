@@ -10,7 +10,7 @@ from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.states import State
-from shiftboss.queue.store import operate
+from shiftboss.queue.store import operate, queues
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
@@ -33,7 +33,7 @@ def _first(value: Any, *_: Any) -> Any:
 
 
 _STAGE = Statement("stage", _first)
-_REAP = Statement("reap", lambda id, state, fence, worker_id, _: Reaped(id, State(state), fence, worker_id))
+_REAP = Statement("reap", lambda id, state, fence, worker_id, *_: Reaped(id, State(state), fence, worker_id))
 _QUARANTINE_UNKNOWN = Statement("quarantine_unknown", _first)
 _EXPIRE = Statement("expire", _first)
 _FOLLOW_UPS = Statement("follow_ups", _first)
@@ -50,9 +50,15 @@ def stage(*, authority: Authority, limit: int = 5000) -> Verb[int]:
 
 
 def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
-    """Take jobs from expired leases: retryable at once, or quarantined at the loss limit."""
+    """Take jobs from expired leases: retryable at once, or quarantined at the loss limit.
+
+    Then the slots of limited queues are settled, so that none stays with a run that is over.
+    """
     require_system(authority, "reap")
-    return (yield from with_todays_partitions(lambda: _reap(limit)))
+    reaped: list[Reaped] = yield from with_todays_partitions(lambda: _reap(limit))
+    if (yield from queues.settle()):
+        yield from queues.adopt()
+    return reaped
 
 
 def _reap(limit: int) -> Verb[list[Reaped]]:

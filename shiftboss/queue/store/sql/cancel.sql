@@ -32,6 +32,16 @@ rested as (
     select id from ended
 ),
 -- part: moved
-select id, 'running', 'running', (select count(*) from told) from requested
+,
+leaving as (
+    select id, fence, slot_id, true as rests from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, 'running', 'running', (select count(*) from told), null from requested
 union all
-select id, state, final_state, (select count(*) from awaited) from ended
+select id, state, final_state, (select count(*) from awaited), (select count(*) from notified) from ended

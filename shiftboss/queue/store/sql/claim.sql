@@ -1,11 +1,14 @@
 -- claim: a worker takes available jobs of one queue that it knows, from the bottom of the queue.
--- Guard: available, not past its deadline, the queue not paused; the row lock. Index: shiftboss_job_claim.
+-- Guard: available, not past its deadline, the queue neither paused nor limited (claim_limited.sql,
+-- claim_sequential.sql); the row lock. Index: shiftboss_job_claim.
 with picked as materialized (
     select id
     from shiftboss_job
     where state = 'available' and queue = %(queue)s and task = any (%(tasks)s)
         and (deadline is null or deadline > clock_timestamp())
-        and not exists (select from shiftboss_queue q where q.name = %(queue)s and q.paused_at is not null)
+        and not exists (
+            select from shiftboss_queue q
+            where q.name = %(queue)s and (q.paused_at is not null or q.concurrency is not null))
     order by priority desc, due_at, id
     limit %(limit)s
     for update skip locked

@@ -5,7 +5,9 @@ with picked as materialized (
     from shiftboss_job
     where state = 'available' and queue = %(queue)s and task = any (%(tasks)s)
         and (deadline is null or deadline > clock_timestamp())
-        and not exists (select from shiftboss_queue q where q.name = %(queue)s and q.paused_at is not null)
+        and not exists (
+            select from shiftboss_queue q
+            where q.name = %(queue)s and (q.paused_at is not null or q.concurrency is not null))
         and priority = %(priority)s and (due_at, id) > (%(due_at)s, %(id)s)
     order by due_at, id
     limit %(limit)s

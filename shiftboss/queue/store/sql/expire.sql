@@ -20,4 +20,14 @@ rested as (
     select id from ended
 ),
 -- part: moved
-select id, (select count(*) from awaited) from moved
+,
+leaving as (
+    select id, fence, slot_id, true as rests from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, (select count(*) from awaited), (select count(*) from notified) from moved

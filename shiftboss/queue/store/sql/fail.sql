@@ -24,7 +24,7 @@ failed as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
+    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
         o.fingerprint, o.traceback
 ),
 ended as (
@@ -58,6 +58,18 @@ rested as (
     select id from ended
 ),
 -- part: moved
-select id, fence, (select count(*) from awaited) from failed
+,
+leaving as (
+    select id, fence, slot_id, state = 'quarantined' as rests from failed where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from failed
 union all
-select id, fence, (select count(*) from awaited) from moved
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from moved

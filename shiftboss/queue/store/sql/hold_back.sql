@@ -13,7 +13,7 @@ held as (
     set state = 'quarantined', quarantine_reason = 'operator', quarantined_at = clock_timestamp()
     from picked p
     where j.id = p.id
-    returning j.id, j.event_seq, p.state as state_before
+    returning j.id, j.fence, j.slot_id, j.event_seq, p.state as state_before
 ),
 rested as (
     select id from held
@@ -24,4 +24,14 @@ changed as (
     select id, event_seq, state_before, '{}'::jsonb as detail from held
 ),
 -- part: noted
-select id, state_before, 'quarantined', (select count(*) from awaited) from held
+,
+leaving as (
+    select id, fence, slot_id, true as rests from held where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, state_before, 'quarantined', (select count(*) from awaited), (select count(*) from notified) from held

@@ -15,7 +15,7 @@ held as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.queue, j.task, j.started_at, o.code, o.message
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.code, o.message
 ),
 -- part: cancelled
 ,
@@ -35,6 +35,18 @@ evidence as (
     select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code, null
     from ended
 )
-select id, fence, (select count(*) from awaited) from held
+,
+leaving as (
+    select id, fence, slot_id, true as rests from held where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from held
 union all
-select id, fence, (select count(*) from awaited) from moved
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from moved

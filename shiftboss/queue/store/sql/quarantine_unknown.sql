@@ -31,10 +31,20 @@ held as (
         error_message = format(
             'no live worker has known the task %%s for %%s s', j.task, %(seconds)s::double precision)
     where j.id = any (array(select id from unknown))
-    returning j.id
+    returning j.id, j.fence, j.slot_id
 ),
 rested as (
     select id from held
 ),
 -- part: awaited
-select id, (select count(*) from awaited) from held
+,
+leaving as (
+    select id, fence, slot_id, true as rests from held where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, (select count(*) from awaited), (select count(*) from notified) from held

@@ -21,7 +21,7 @@ reaped as (
         error_message = 'the worker stopped renewing its lease'
     from expired e
     where j.id = any (array(select id from expired where cancel_requested_at is null)) and j.id = e.id
-    returning j.id, j.state, e.fence, e.worker_id, j.queue, j.task, j.started_at
+    returning j.id, j.state, e.fence, j.slot_id, e.worker_id, j.queue, j.task, j.started_at
 ),
 ended as (
     delete from shiftboss_job j
@@ -49,4 +49,16 @@ evidence as (
         'the worker stopped renewing its lease'
     from taken
 )
-select id, state, fence, worker_id, (select count(*) from awaited) from taken
+,
+leaving as (
+    select id, fence, slot_id, state = 'quarantined' as rests from reaped where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, state, fence, worker_id, (select count(*) from awaited), (select count(*) from notified) from taken

@@ -23,7 +23,7 @@ reaped as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.state, j.fence, j.queue, j.task, j.started_at, o.code, o.message, o.evidence
+    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.code, o.message, o.evidence
 ),
 ended as (
     delete from shiftboss_job j
@@ -52,6 +52,18 @@ rested as (
     select id from ended
 ),
 -- part: moved
-select id, fence, (select count(*) from awaited) from reaped
+,
+leaving as (
+    select id, fence, slot_id, state = 'quarantined' as rests from reaped where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from reaped
 union all
-select id, fence, (select count(*) from awaited) from moved
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from moved

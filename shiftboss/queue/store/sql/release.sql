@@ -12,7 +12,7 @@ released as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.queue, j.task, j.priority, j.started_at, o.code
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.priority, j.started_at, o.code
 ),
 -- part: cancelled
 ,
@@ -30,10 +30,19 @@ evidence as (
     select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code
     from ended
 ),
+leaving as (
+    select id, fence, slot_id, false as rests from released where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
 became_available as (
     select queue, priority from released
+    union all
+    select queue, 100 from freed
 ),
 -- part: notified
 select id, fence, (select count(*) from notified) from released
 union all
-select id, fence, (select count(*) from awaited) from moved
+select id, fence, (select count(*) from awaited) + (select count(*) from notified) from moved

@@ -28,8 +28,15 @@ enqueued as (
     from ended
     returning id, queue, priority, state, enqueued_at
 ),
+leaving as (
+    select id, fence, slot_id, true as rests from ended where slot_id is not null
+),
+-- part: freed
+,
 became_available as (
     select queue, priority from enqueued where state = 'available'
+    union all
+    select queue, 100 from freed
 ),
 -- part: notified
 select id, state, enqueued_at, (select count(*) from notified), (select count(*) from awaited) from enqueued

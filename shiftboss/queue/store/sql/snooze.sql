@@ -14,7 +14,7 @@ snoozed as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.queue, j.task, j.started_at, o.run_ms
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.run_ms
 ),
 -- part: cancelled
 ,
@@ -32,6 +32,18 @@ evidence as (
     select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), run_ms
     from ended
 )
-select id, fence, null from snoozed
+,
+leaving as (
+    select id, fence, slot_id, false as rests from snoozed where slot_id is not null
+    union all
+    select id, fence, slot_id, true from ended where slot_id is not null
+),
+-- part: freed
+,
+became_available as (
+    select queue, 100 as priority from freed
+),
+-- part: notified
+select id, fence, null, (select count(*) from notified) from snoozed
 union all
-select id, fence, (select count(*) from awaited) from moved
+select id, fence, (select count(*) from awaited), (select count(*) from notified) from moved

@@ -1,0 +1,11 @@
+-- A run that ends frees its slot, named by slot, job and fence: a late one frees nothing. `leaving` holds the jobs;
+-- in a sequential queue one that does not rest yet keeps its slot, and so holds the line. Index: primary key.
+freed as (
+    update shiftboss_slot s
+    set job_id = null, fence = null
+    from leaving l
+    where s.id = any (array(select slot_id from leaving))
+        and s.id = l.slot_id and s.job_id = l.id and s.fence = l.fence
+        and (l.rests or not exists (select from shiftboss_queue q where q.name = s.queue and q.sequential))
+    returning s.queue
+)
