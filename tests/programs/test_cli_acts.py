@@ -12,6 +12,7 @@ from shiftboss import acts
 from shiftboss.acts import PERMISSIONS, Act, Person
 from shiftboss.cli import jobs
 from shiftboss.queue.authority import System
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store import audit, operate, queues
 from shiftboss.queue.store.audit import AuditRow
 from shiftboss.queue.store.statement import run
@@ -20,6 +21,7 @@ from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("B15")]
 SYSTEM = System()
+ADD = "tests.store.tasks.add"
 WHY = ["--reason", "wrong recipients"]
 
 ACTS: dict[Act, tuple[Callable[[int], Any], list[str], str]] = {
@@ -142,6 +144,22 @@ def test_a_rerun_names_the_new_job(sh: Shell, worker: int) -> None:
     [line] = sh("jobs", "rerun", done.job_id).lines
     new = making.scalar("select id from shiftboss_job where rerun_of = %s", done.job_id)
     assert line == f"job {done.job_id}: runs again as job {new}, available"
+
+
+@pytest.mark.requirement("L20")
+def test_a_rerun_is_by_the_same_configuration_or_by_the_current_one(sh: Shell, worker: int) -> None:
+    then = TaskConfig(task=ADD, timeout_seconds=2.5)
+    making.enqueued(task=ADD, revision=then)
+    [held] = making.claimed(worker, tasks=[ADD])
+    run(making.report("complete", held.lease, worker))
+    for words in ((), ("--revision", "same"), ("--revision", "current")):
+        assert sh("jobs", "rerun", held.id, *words).code == 0
+    found = making.rows("select revision_id from shiftboss_job where rerun_of = %s order by id", held.id)
+    assert found == [(then.revision,), (then.revision,), (TaskConfig(task=ADD).revision,)]
+    assert sh("jobs", "rerun", held.id, "--revision", "newest").code == 2
+    gone = making.completed(worker)
+    said = sh("jobs", "rerun", gone.job_id, "--revision", "current")
+    assert (said.code, "there is no current revision" in said.err) == (2, True)
 
 
 def test_who_holds_the_key_is_named(sh: Shell, worker: int) -> None:
