@@ -26,6 +26,7 @@ from shiftboss.queue.errors import (
     InvalidJob,
     KeyHeld,
     MovedOn,
+    NoSuchBackfill,
     NoSuchJob,
     NotAllowed,
     ReasonNeeded,
@@ -34,7 +35,7 @@ from shiftboss.queue.errors import (
 )
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
-from shiftboss.queue.store import audit, operate, partitions, queues, read
+from shiftboss.queue.store import audit, backfill, operate, partitions, queues, read
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
 from shiftboss.queue.store.read import JobDetail
@@ -80,6 +81,10 @@ class Act(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     PURGE = "purge"
+    PAUSE_BACKFILL = "pause_backfill"
+    RESUME_BACKFILL = "resume_backfill"
+    RETRY_BACKFILL = "retry_backfill"
+    CANCEL_BACKFILL = "cancel_backfill"
     CREATE_TOKEN = "create_token"
     REVOKE_TOKEN = "revoke_token"
 
@@ -96,13 +101,22 @@ PERMISSIONS: dict[Act, str] = {
     Act.PAUSE: "shiftboss.pause_queue",
     Act.RESUME: "shiftboss.resume_queue",
     Act.PURGE: "shiftboss.purge_history",
+    Act.PAUSE_BACKFILL: "shiftboss.backfill_task",
+    Act.RESUME_BACKFILL: "shiftboss.backfill_task",
+    Act.RETRY_BACKFILL: "shiftboss.backfill_task",
+    Act.CANCEL_BACKFILL: "shiftboss.backfill_task",
     Act.CREATE_TOKEN: "shiftboss.add_token",
     Act.REVOKE_TOKEN: "shiftboss.change_token",
 }
 VIEW = "shiftboss.view_job"
 VIEW_AUDIT = "shiftboss.view_audit"
 
-NEED_REASON = frozenset({Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.PURGE})
+NEED_REASON = frozenset(
+    {
+        *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.PURGE),
+        *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
+    }
+)
 """Acts that stop or destroy something: they are not done without a reason."""
 
 ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
@@ -172,7 +186,8 @@ def _allowed_to(user: Any) -> Callable[[str], bool]:
 class Acted:
     """What an act did. `new_job_id`: of a rerun. `repeated`: the same request had done it before; not again now.
 
-    `before` and `after` are states of a job, or "paused" and "running" of a queue.
+    `before` and `after` are states of a job, or "paused" and "running" of a queue or a backfill. `items`: how many
+    of a backfill were cancelled, asked to end, or are to run again.
     """
 
     act: Act
@@ -181,6 +196,8 @@ class Acted:
     before: str | None = None
     after: str | None = None
     new_job_id: int | None = None
+    backfill_id: int | None = None
+    items: int | None = None
     repeated: bool = False
 
 
@@ -329,6 +346,55 @@ def resume(queue: str, *, by: Person, reason: str = "", request_id: str | None =
         return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
 
     return perform(Act.RESUME, do, by=by, reason=reason, request_id=request_id, queue=queue)
+
+
+def pause_backfill(backfill_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Enqueue no more items of a backfill; jobs that it has go on. One that is paused already stays so."""
+
+    def do() -> Deed:
+        new = run(backfill.pause(backfill_id, authority=SYSTEM))
+        return Deed(before={"state": "running" if new else "paused"}, after={"state": "paused"})
+
+    return _on_backfill(Act.PAUSE_BACKFILL, backfill_id, by, reason, request_id, do)
+
+
+def resume_backfill(backfill_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Let a backfill go on."""
+
+    def do() -> Deed:
+        was_paused = run(backfill.resume(backfill_id, authority=SYSTEM))
+        return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
+
+    return _on_backfill(Act.RESUME_BACKFILL, backfill_id, by, reason, request_id, do)
+
+
+def retry_backfill(backfill_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Run again what failed of a backfill, and nothing else."""
+
+    def do() -> Deed:
+        retried = run(backfill.retry(backfill_id, authority=SYSTEM))
+        return Deed(after={"items": retried.anew + retried.reinstated})
+
+    return _on_backfill(Act.RETRY_BACKFILL, backfill_id, by, reason, request_id, do)
+
+
+def cancel_backfill(backfill_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """End a backfill: no more of its items are enqueued, its jobs are cancelled, running ones asked to end."""
+
+    def do() -> Deed:
+        return Deed(after={"items": run(backfill.cancel(backfill_id, authority=SYSTEM))})
+
+    return _on_backfill(Act.CANCEL_BACKFILL, backfill_id, by, reason, request_id, do)
+
+
+def _on_backfill(
+    act: Act, backfill_id: int, by: Person, reason: str, request_id: str | None, do: Callable[[], Deed]
+) -> Acted:
+    require(PERMISSIONS[act], by=by)
+    if not 0 < backfill_id <= LARGEST_ID:
+        raise NoSuchBackfill(f"there is no backfill {backfill_id}")
+    asked = {"backfill_id": str(backfill_id)}
+    return perform(act, do, by=by, reason=reason, request_id=request_id, asked=asked)
 
 
 def purge(before: date, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
@@ -533,7 +599,7 @@ class _Wish:
 
 
 def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, repeated: bool = False) -> Acted:
-    new_job_id = after.get("new_job_id")
+    new_job_id, backfill_id = after.get("new_job_id"), wish.asked.get("backfill_id")
     return Acted(
         act=Act(wish.act),
         job_id=wish.job_id,
@@ -541,6 +607,8 @@ def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, 
         before=before.get("state"),
         after=after.get("state"),
         new_job_id=None if new_job_id is None else int(new_job_id),
+        backfill_id=None if backfill_id is None else int(backfill_id),
+        items=after.get("items"),
         repeated=repeated,
     )
 

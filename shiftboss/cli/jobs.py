@@ -26,8 +26,10 @@ from shiftboss.cli.command import (
 from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import listing
+from shiftboss.console.listing import job as as_job
 from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
+from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail
@@ -35,6 +37,11 @@ from shiftboss.queue.store.statement import run as answer
 
 SYSTEM = System()
 LIMIT = 50
+RETRIES = {
+    None: "",
+    RetryKind.INFRASTRUCTURE: "  (infrastructure retry: worker lost)",
+    RetryKind.FAILURE: "  (failure retry)",
+}
 SHOWN_BEFORE = 10
 """Jobs that are named when it is asked whether an act is meant."""
 
@@ -179,7 +186,18 @@ def list_jobs(given: argparse.Namespace) -> int:
     if given.format == "json":
         print(as_json(page.as_object()))
         return 0
-    heads = ("ID", "STATE", "QUEUE", "TASK", "PRIORITY", "ENQUEUED (UTC)", "DUE (UTC)", "FAILURES", "ERROR")
+    heads = (
+        "ID",
+        "STATE",
+        "QUEUE",
+        "TASK",
+        "PRIORITY",
+        "ENQUEUED (UTC)",
+        "DUE (UTC)",
+        "FAILURES",
+        "KIND",
+        "ERROR",
+    )
     cells = [
         (
             row.id,
@@ -190,6 +208,7 @@ def list_jobs(given: argparse.Namespace) -> int:
             row.enqueued_at,
             row.due_at,
             f"{row.failures}/{row.failure_limit}",
+            None if row.kind is Kind.JOB else row.kind,
             row.error_type,
         )
         for row in page.rows
@@ -210,8 +229,7 @@ def show(given: argparse.Namespace) -> int:
     attempts = answer(read.attempts(authority=SYSTEM, job_id=given.id))
     events = answer(read.events(authority=SYSTEM, job_id=given.id))
     if given.format == "json":
-        lists = {"attempts": [as_object(row) for row in attempts], "events": [as_object(row) for row in events]}
-        print(as_json(as_object(job) | {"acts": acts.legal(job.state)} | lists))
+        print(as_json(as_job(job, attempts, events)))
     else:
         print(_as_text(job, attempts, events))
     return 0
@@ -262,19 +280,20 @@ def _named(act: Act, ids: Sequence[int]) -> str:
 
 
 def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> str:
-    fields = {name: value for name, value in as_object(job).items() if value not in (None, [], "{}", "")}
+    told = as_object(job) | {"kind": job.kind, "retry_kind": present_retry_kind(job, attempts)}
+    fields = {name: value for name, value in told.items() if value not in (None, [], "{}", "")}
     width = max(map(len, fields))
     parts = [
         "\n".join(f"{name:<{width}}  {cell(_said(value))}" for name, value in fields.items()),
         f"{'acts':<{width}}  {', '.join(acts.legal(job.state))}",
     ]
-    for attempt in attempts:
+    for attempt, kind in zip(attempts, retry_kinds(attempts), strict=False):
         error = f": {attempt.error_type or attempt.error_code}" if attempt.error_type or attempt.error_code else ""
         message = f": {attempt.error_message}" if attempt.error_message else ""
         run_ms = "" if attempt.run_ms is None else f", {attempt.run_ms} ms"
         parts.append(
             f"\nattempt {attempt.fence}  {cell(attempt.ended_at)}  "
-            f"{cell(attempt.outcome + error + message + run_ms)}"
+            f"{cell(attempt.outcome + error + message + run_ms)}{RETRIES[kind]}"
         )
         if attempt.traceback:
             parts.append(block(attempt.traceback))

@@ -1,11 +1,13 @@
-"""Pages of jobs of several states, for programs: each begins at an id, so that no job is missed."""
+"""Jobs for programs: one with all that is known, and pages that begin at an id, so that no job is missed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shiftboss import acts
 from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
+from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import JobRow
@@ -25,7 +27,7 @@ class Page:
     def as_object(self) -> dict[str, Any]:
         """The page for `stored.dumps`."""
         return {
-            "jobs": [as_object(row) for row in self.rows],
+            "jobs": [as_object(row) | {"kind": row.kind} for row in self.rows],
             "older": None if self.older is None else str(self.older),
             "newer": None if self.newer is None else str(self.newer),
         }
@@ -51,3 +53,21 @@ def jobs(states: Iterable[State], *, queue: str | None, before: int | None, afte
         older=page[-1].id if page and has_older else None,
         newer=page[0].id if page and has_newer else None,
     )
+
+
+def job(found: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> dict[str, Any]:
+    """One job for `stored.dumps`: what it is, what its state allows, its attempts and events.
+
+    Retries of the job itself say of which kind they are; `kind` tells a rerun and a backfill's job from others.
+    """
+    return {
+        **as_object(found),
+        "kind": found.kind,
+        "retry_kind": present_retry_kind(found, attempts),
+        "acts": acts.legal(found.state),
+        "attempts": [
+            as_object(row) | {"retry_kind": kind}
+            for row, kind in zip(attempts, retry_kinds(attempts), strict=False)
+        ],
+        "events": [as_object(row) for row in events],
+    }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-IDS = frozenset({"id", "job_id", "worker_id", "rerun_of", "key_holder", "revision_id"})
+IDS = frozenset({"id", "job_id", "worker_id", "rerun_of", "batch_id", "backfill_id", "key_holder", "revision_id"})
 """Fields that are ids: text, because many a reader of JSON rounds large numbers."""
 
 STORED_JSON = frozenset(

@@ -166,9 +166,45 @@ class Limits:
         return {"failure_limit": self.failures, "loss_limit": self.losses, "limits": by_task}
 
 
+class Kind(StrEnum):
+    """How a job came to be: enqueued, run again by a person as a new job, or of a backfill (its `batch_id`)."""
+
+    JOB = "job"
+    RERUN = "rerun"
+    BACKFILL = "backfill"
+
+
+def kind_of(*, rerun_of: int | None, batch_id: int | None) -> Kind:
+    """How a job came to be; a rerun of a backfill's job is a rerun."""
+    if rerun_of is not None:
+        return Kind.RERUN
+    return Kind.JOB if batch_id is None else Kind.BACKFILL
+
+
+class RetryKind(StrEnum):
+    """Why an attempt of the same job was made after another: its worker was lost, or its handler failed."""
+
+    INFRASTRUCTURE = "infrastructure"
+    FAILURE = "failure"
+
+
+_RETRIES = {"lost": RetryKind.INFRASTRUCTURE, "failed": RetryKind.FAILURE}
+
+
+def retry_kinds(attempts: "Sequence[AttemptRow]") -> list[RetryKind | None]:
+    """Of each attempt in their order, and then of the one after them: what kind of retry it is, if it is one."""
+    return [None, *(_RETRIES.get(attempt.outcome) for attempt in attempts)]
+
+
+def present_retry_kind(job: "JobDetail", attempts: "Sequence[AttemptRow]") -> RetryKind | None:
+    """What kind of retry the attempt is that the job waits for, that runs, or that has completed it."""
+    ended = job.state in {State.QUARANTINED, State.DISCARDED, State.CANCELLED}
+    return None if ended else retry_kinds(attempts)[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as lists show it: no arguments, no result."""
+    """A job as lists show it: no arguments, no result. `batch_id`: of a backfill."""
 
     id: int
     queue: str
@@ -191,6 +227,13 @@ class JobRow:
     error_type: str | None
     error_message: str | None
     run_ms: int | None
+    rerun_of: int | None = None
+    batch_id: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """How it came to be."""
+        return kind_of(rerun_of=self.rerun_of, batch_id=self.batch_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +288,12 @@ class JobDetail:
     revision: str | None = None
     progress: str | None = None
     checkpoint: str | None = None
+    batch_id: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """How it came to be."""
+        return kind_of(rerun_of=self.rerun_of, batch_id=self.batch_id)
 
     @property
     def legal_verbs(self) -> frozenset[Verb]:

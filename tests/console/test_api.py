@@ -246,9 +246,9 @@ def test_the_audit_is_told_newest_first_and_narrowed(caller: Caller) -> None:
 @pytest.mark.parametrize(
     ("schema", "row", "more"),
     [
-        (schemas.Job, read.JobRow, set()),
-        (schemas.JobDetail, read.JobDetail, {"acts", "attempts", "events"}),
-        (schemas.Attempt, read.AttemptRow, set()),
+        (schemas.Job, read.JobRow, {"kind"}),
+        (schemas.JobDetail, read.JobDetail, {"kind", "retry_kind", "acts", "attempts", "events"}),
+        (schemas.Attempt, read.AttemptRow, {"retry_kind"}),
         (schemas.Event, read.EventRow, set()),
         (schemas.Entry, audit.AuditRow, set()),
     ],

@@ -93,12 +93,7 @@ def job(request: HttpRequest, job_id: str) -> Any:
             raise NoSuchJob(f"there is no job {number}")
         attempts = run(read.attempts(authority=SYSTEM, job_id=number))
         events = run(read.events(authority=SYSTEM, job_id=number))
-    return {
-        **as_object(found),
-        "acts": acts.legal(found.state),
-        "attempts": [as_object(row) for row in attempts],
-        "events": [as_object(row) for row in events],
-    }
+    return listing.job(found, attempts, events)
 
 
 @router.get(

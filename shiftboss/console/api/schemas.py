@@ -134,6 +134,9 @@ class Job(Shown):
     error_type: str | None
     error_message: str | None
     run_ms: int | None
+    kind: str = Field(description="`job`, or `rerun` of another by a person, or one of a `backfill`")
+    rerun_of: Id | None
+    batch_id: Id | None = Field(description="the backfill that it is of")
 
 
 class Jobs(Shown):
@@ -160,6 +163,9 @@ class Attempt(Shown):
     error_fingerprint: str | None
     traceback: str | None
     evidence: Json
+    retry_kind: str | None = Field(
+        description="`infrastructure`: a retry after its worker was lost; `failure`: after a failure; else null"
+    )
 
 
 class Event(Shown):
@@ -189,7 +195,9 @@ class JobDetail(Job):
     cancel_cause: str | None
     error_code: str | None
     error_fingerprint: str | None
-    rerun_of: Id | None
+    retry_kind: str | None = Field(
+        description="what kind of retry the attempt is that it waits for, that runs, or that has completed it"
+    )
     code_version: str | None
     cancel_requested_at: datetime | None
     watchers: list[str]

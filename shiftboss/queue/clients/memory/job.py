@@ -35,6 +35,7 @@ class Job:
     tags: tuple[str, ...] = ()
     meta: str = "{}"
     rerun_of: int | None = None
+    batch_id: int | None = None
     revision_id: int | None = None
     failures: int = 0
     losses: int = 0

@@ -9,7 +9,8 @@ select id, queue, task, state, priority, due_at, deadline, enqueued_at, started_
         select h.id from shiftboss_job h
         where h.key = j.key and h.id <> j.id and h.state <> 'quarantined' and not h.follow_up),
     revision_id, (select r.config::text from shiftboss_revision r where r.revision = j.revision_id limit 1),
-    progress::text, checkpoint::text
+    progress::text, checkpoint::text,
+    batch_id
 from shiftboss_job j
 where j.id = %(id)s and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
 union all
@@ -21,6 +22,7 @@ select id, queue, task, state, priority, due_at, deadline, enqueued_at, started_
         select h.id from shiftboss_job h
         where h.key = j.key and h.state <> 'quarantined' and not h.follow_up),
     revision_id, (select r.config::text from shiftboss_revision r where r.revision = j.revision_id limit 1),
-    progress::text, checkpoint::text
+    progress::text, checkpoint::text,
+    batch_id
 from shiftboss_finished j
 where j.id = %(id)s and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
