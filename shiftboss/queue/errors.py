@@ -68,6 +68,10 @@ class UnknownTask(ShiftbossError):
     """The name does not lead to a task."""
 
 
+class UnknownResource(ShiftbossError):
+    """No resource of this name is declared in the executor."""
+
+
 class LeaseLost(ShiftbossError):
     """The lease is no longer held: expired, superseded, or never this worker's. Nothing was changed."""
 

@@ -18,11 +18,13 @@ from shiftboss.queue.backend import backend_of_the_record
 from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import InTransaction, UnknownTask
 from shiftboss.queue.outcomes import Done
+from shiftboss.queue.resources import Resource, resource
 from shiftboss.queue.retry import backoff_seconds
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.ports import Handler, Lane
 from shiftboss.queue.store.lease import complete_here
 from shiftboss.queue.store.statement import run
+from shiftboss.queue.tasks import config_of
 
 
 class TaskHandler:
@@ -40,19 +42,6 @@ class TaskHandler:
         self.is_async: bool = coroutine and config.isolation != "thread"
         self.function: Callable[..., Any] = task.func
         self.call: Callable[..., Any] = task.call if coroutine and not self.is_async else task.func
-
-
-def present(task: Task) -> TaskConfig:
-    """The configuration that a task has now; a task of another backend has no options of ours."""
-    backoff = getattr(task, "backoff", None)
-    if callable(backoff):
-        backoff = "function"
-    return TaskConfig(
-        task=task.module_path,
-        isolation=getattr(task, "isolation", None)
-        or ("async" if inspect.iscoroutinefunction(task.func) else "thread"),
-        backoff=tuple(backoff) if isinstance(backoff, list) else backoff,
-    )
 
 
 class DjangoLane:
@@ -96,7 +85,7 @@ class DjangoHandlers:
     def resolve(self, name: str, config: TaskConfig | None = None) -> Handler:
         """The task of this name, imported where need be. Raises UnknownTask."""
         task = registry.resolve(name)
-        return TaskHandler(task, config or present(task))
+        return TaskHandler(task, config or config_of(task, task.queue_name))
 
     def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
         """By the task's `backoff`, else exponential by the settings. A function is the one that it has now."""
@@ -110,6 +99,10 @@ class DjangoHandlers:
             base_seconds=self._config.backoff_seconds,
             cap_seconds=self._config.backoff_cap_seconds,
         )
+
+    def resource(self, name: str) -> Resource:
+        """The resource that a module of this project has declared. Raises UnknownResource."""
+        return resource(name)
 
     def encode_result(self, value: Any) -> str | None:
         """The JSON text of a result, within MAX_RESULT_BYTES. Raises NotStorable."""

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.resources import resource
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.notes import Teller
+from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.running import Order, Runner
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="nothing")
@@ -59,6 +61,7 @@ class Desk:
             margin_seconds=1.0,
             coroutines=self.coroutines,
             teller=self.teller,
+            pools=Pools(find=resource, threads=4, coroutines=self.coroutines),
             deliver=self.outcomes.append,
         )
 

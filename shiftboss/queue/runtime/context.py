@@ -100,6 +100,7 @@ class Context:
     _task_result: Callable[[int], Any] | None = None
     _telling: Telling | None = None
     _checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    _resource: Callable[[], Any] = field(default=lambda: None)
     _complete: Callable[[Any], AbstractContextManager[None]] | None = None
 
     @property
@@ -146,6 +147,11 @@ class Context:
         """Where an earlier attempt left off (`checkpoint.data`), and where the next one is to go on
         (`checkpoint.save(…)`)."""
         return self._checkpoint
+
+    @property
+    def resource(self) -> Any:
+        """What the job is lent, where its task has the option `resource`: see `shiftboss.Resource`; else None."""
+        return self._resource()
 
     def snooze(self, seconds: float | timedelta) -> NoReturn:
         """End this run, and let the job run again so much later; nothing is counted.

@@ -7,7 +7,7 @@ main thread, the leases to the keeper.
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
@@ -44,6 +44,14 @@ class Coroutines:
         ended: Future[None] = Future()
         self._loop.call_soon_threadsafe(self._begin, job, ended)
         ended.result()
+
+    def wait(self, awaitable: Awaitable[Any]) -> Any:
+        """What comes of an awaitable on the loop. The calling thread waits."""
+
+        async def awaited() -> Any:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
 
     def _begin(self, job: Job, ended: "Future[None]") -> None:
         try:

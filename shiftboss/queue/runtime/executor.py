@@ -24,10 +24,12 @@ from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.ports import Handlers
+from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.running import Order, Run, Runner
 
 MAX_OUTCOMES = 1000
 MAX_FLUSH_CHARACTERS = 8 * 1024 * 1024
+CLOSE_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -42,12 +44,14 @@ class Executor:
         self._threads = threads
         self._coroutines = Coroutines(handlers.lane)
         self._teller = Teller(wake=self._wake)
+        self._pools = Pools(find=handlers.resource, threads=threads, coroutines=self._coroutines, wake=self._wake)
         self._runner = Runner(
             handlers=handlers,
             board=board,
             margin_seconds=margin_seconds,
             coroutines=self._coroutines,
             teller=self._teller,
+            pools=self._pools,
             deliver=self._deliver,
         )
         self._orders: SimpleQueue[Run] = SimpleQueue()
@@ -69,7 +73,7 @@ class Executor:
         selector.register(self._wake_reader, selectors.EVENT_READ)
         unpacker = Unpacker()
         while True:
-            for key, _ in selector.select(self._teller.pause()):
+            for key, _ in selector.select(self._pause()):
                 if key.fd == self._wake_reader:
                     os.read(self._wake_reader, 64)
                     self._woken = False
@@ -111,6 +115,16 @@ class Executor:
             self._woken = True
             os.write(self._wake_writer, b"!")
 
+    def _pause(self) -> float | None:
+        """How long there is nothing to do unless somebody wakes."""
+        return min((p for p in (self._teller.pause(), self._pools.pause()) if p is not None), default=None)
+
+    def close(self) -> None:
+        """Be done with what is idle, within a bound. What handlers still hold ends with the process."""
+        closing = threading.Thread(target=self._pools.close, name="close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+
     def _flush(self) -> None:
         # What a run has told goes before its outcome; what comes in between has its turn next time.
         outcomes = len(self._outcomes)
@@ -120,6 +134,8 @@ class Executor:
             batch = list(_batch(self._outcomes, outcomes))
             outcomes -= len(batch)
             self._send({"outcomes": batch})
+        if (resources := self._pools.news()) is not None:
+            self._send({"resources": resources})
         while self._found:
             self._send({"known": [self._found.popleft()]})
 
@@ -178,6 +194,7 @@ def main(orders: str, handlers: Callable[[], Handlers]) -> None:
         margin_seconds=given["margin_seconds"],
     )
     executor.serve()
+    executor.close()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads that still run a handler must not hold up the end

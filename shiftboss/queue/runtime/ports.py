@@ -17,10 +17,17 @@ from shiftboss.queue.contract import (
     WorkerStatus,
 )
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
+from shiftboss.queue.resources import Resource
 from shiftboss.queue.revision import TaskConfig
 
 CANCEL = "cancel"
 """The order to a worker to look at once whose end has been asked for."""
+
+DRAIN = "drain"
+"""The order to a worker to stop as on SIGTERM: its jobs may finish within `drain_seconds`."""
+
+STOP = "stop"
+"""The order to a worker to stop as on a second SIGTERM: its jobs are given back now."""
 
 
 class QueueClient(Protocol):
@@ -132,6 +139,9 @@ class Handlers(Protocol):
 
     def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
         """What a retry waits after this failure (counted from 1)."""
+
+    def resource(self, name: str) -> Resource:
+        """The resource of this name. Raises UnknownResource."""
 
     def encode_result(self, value: Any) -> str | None:
         """The JSON text of a result. Raises NotStorable."""

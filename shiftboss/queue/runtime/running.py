@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
@@ -22,6 +22,7 @@ from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.notes import Checkpoint, Teller, Telling
 from shiftboss.queue.runtime.ports import Handler, Handlers, boot_clock
+from shiftboss.queue.runtime.resources import Pools, ResourceFailed
 from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.executor")
@@ -69,12 +70,13 @@ class Order(NamedTuple):
 class Run:
     """An order in the executor's hands."""
 
-    __slots__ = ("began", "order", "refused", "settled", "started", "telling", "token")
+    __slots__ = ("began", "order", "refused", "resource", "settled", "started", "telling", "token")
 
     def __init__(self, order: Order, telling: Telling) -> None:
         self.order = order
         self.token = Token()
         self.telling = telling
+        self.resource: Any = None
         self.started = False
         self.began = time.perf_counter()
         self.settled = False
@@ -109,6 +111,7 @@ class Runner:
         margin_seconds: float,
         coroutines: Coroutines,
         teller: Teller,
+        pools: Pools,
         deliver: Callable[[list[Any]], None],
     ) -> None:
         self._handlers = handlers
@@ -116,6 +119,7 @@ class Runner:
         self._margin_seconds = margin_seconds
         self._coroutines = coroutines
         self._teller = teller
+        self._pools = pools
         self._deliver = deliver
         self._known: dict[tuple[str, int | None], Handler] = {}
         self._revisions: dict[int, TaskConfig] = {}
@@ -184,7 +188,8 @@ class Runner:
         try:
             try:
                 # Context variables that a handler sets are gone with it.
-                value = copy_context().run(self._call, handler, run)
+                with self._lent(handler, run) as run.resource:
+                    value = copy_context().run(self._call, handler, run)
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
@@ -199,7 +204,8 @@ class Runner:
             return
         try:
             try:
-                value = await self._call(handler, run)
+                async with self._lent(handler, run) as run.resource:
+                    value = await self._call(handler, run)
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
@@ -263,6 +269,7 @@ class Runner:
             _margin_seconds=2 * self._margin_seconds,
             _task_result=self._handlers.task_result,
             _telling=run.telling,
+            _resource=lambda: run.resource,
             _checkpoint=Checkpoint(order.checkpoint, run.telling, partial(self._is_lost, run)),
             _complete=partial(self._complete, run),
         )
@@ -287,6 +294,13 @@ class Runner:
         ):
             yield
 
+    def _lent(self, handler: Handler, run: Run) -> Any:
+        """What the handler is to have around it; a run whose end is asked for leaves the line."""
+        if (name := handler.config.resource) is None:
+            return nullcontext()
+        context = self._context(run)
+        return self._pools.lend(name, lambda: context.cancelled)
+
     def _is_lost(self, run: Run) -> bool:
         return run.token.cause is Cause.LEASE_LOST or boot_clock() >= self._board.expiry(run.order.ticket)
 
@@ -309,6 +323,8 @@ class Runner:
                 return ["quarantined", ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(invalid), 1000)]
             case Cancelled(cause=Cause.TIMEOUT):
                 return self._failure(run.order, error, seconds, code="timeout")
+            case ResourceFailed() as failed:
+                return self._failure(run.order, failed.__cause__ or failed, seconds, code="resource_failed")
             case Cancelled(cause=cause):
                 # The handler ended because it was asked to: interrupted, not failed.
                 return ["released", ticket, storable(str(cause), 100)]
