@@ -81,9 +81,9 @@ def _fix(alias: str, given: Mapping[str, Any]) -> str:
         # The embedded server is always on a socket.
         embedded = " (`shiftboss up` starts the embedded one)" if str(given["HOST"]).startswith("/") else ""
         return f"Start it{embedded}, or correct DATABASE_URL"
-    if _settings_module().startswith("shiftboss."):
+    if settings_module().startswith("shiftboss."):
         return "Start it, or set DATABASE_URL"
-    return f"Start it, or correct DATABASES[{alias!r}] in {_settings_module()}"
+    return f"Start it, or correct DATABASES[{alias!r}] in {settings_module()}"
 
 
 def _is_of_the_url(given: Mapping[str, Any]) -> bool:
@@ -124,6 +124,8 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         poll_seconds=config.poll_seconds,
         drain_seconds=config.drain_seconds,
         grace_seconds=config.grace_seconds,
+        backoff_seconds=config.backoff_seconds,
+        backoff_cap_seconds=config.backoff_cap_seconds,
         stage_seconds=config.stage_seconds,
         reap_seconds=config.reap_seconds,
         unknown_task_seconds=config.unknown_task_seconds,
@@ -162,22 +164,24 @@ def become(module: str, config: KeeperConfig) -> NoReturn:
         raise conf.ConfigError(f"the settings of pool {config.pool!r} are too long: name fewer queues")
     os.write(writer, text)
     os.close(writer)
-    os.environ.setdefault(ENVIRONMENT_VARIABLE, _settings_module())
+    os.environ.setdefault(ENVIRONMENT_VARIABLE, settings_module())
     # `python -P -m` does not put the project's folder on the path, as manage.py did.
-    os.environ["PYTHONPATH"] = os.pathsep.join(_project_paths())
+    os.environ["PYTHONPATH"] = os.pathsep.join(project_paths())
     sys.stdout.flush()
     sys.stderr.flush()
     argv = [sys.executable, "-P", "-m", module, str(reader)]
     os.execv(sys.executable, argv)
 
 
-def _settings_module() -> str:
+def settings_module() -> str:
+    """The dotted path of the project's settings."""
     from django.conf import settings
 
     return str(settings.SETTINGS_MODULE)
 
 
-def _project_paths() -> list[str]:
+def project_paths() -> list[str]:
+    """Folders of `sys.path` that are the project's: a program of `python -P -m` does not find them itself."""
     own = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix)}
     folders: list[str] = []
     for entry in sys.path:

@@ -17,7 +17,7 @@ def held(job_id: int, *, suspect: bool = False) -> Held:
 
 @pytest.mark.requirement("C4", "L30")
 def test_one_job_is_taken_out_and_the_others_keep_their_order() -> None:
-    dispatcher = Dispatcher(clock=lambda: 0.0)
+    dispatcher = Dispatcher(clock=lambda: 0.0, isolated=2)
     jobs = [held(1), held(2), held(3), held(4, suspect=True), held(5, suspect=True)]
     dispatcher.add(jobs)
     assert dispatcher.withdraw(jobs[1])

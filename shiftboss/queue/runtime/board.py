@@ -1,9 +1,9 @@
 """Shared memory between a keeper, its executors and its sentinel. It survives SIGKILL of any of them.
 
 The *slot board* of an executor has a place (a *ticket*) for each job in its hands: one byte that the executor
-sets when the handler starts and when it has ended, the time of that start, and the lease's expiry, which the keeper
-writes. After a death the bytes tell which jobs had started. The *deadline board* of a keeper has a pid and a deadline for each
-executor; the sentinel kills a process that is past its deadline.
+sets when the handler starts and when it has ended, the time of that start, and the lease's expiry, which the
+keeper writes. After a death the bytes tell which jobs had started. The *deadline board* of a keeper has a pid and
+a deadline for each executor; the sentinel kills a process that is past its deadline.
 """
 
 import mmap

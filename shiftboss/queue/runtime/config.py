@@ -25,6 +25,8 @@ class KeeperConfig:
     poll_seconds: float
     drain_seconds: float
     grace_seconds: float
+    backoff_seconds: float
+    backoff_cap_seconds: float
     stage_seconds: float
     reap_seconds: float
     unknown_task_seconds: float

@@ -18,20 +18,28 @@ class Dispatcher:
     """Holds leased jobs that wait for a slot and deals them out.
 
     A *suspect* (its last executor died with several jobs started) is dealt to an executor that is empty, and
-    that executor gets nothing else until the suspect has ended.
+    that executor gets nothing else until the suspect has ended. A *solo* job goes to an executor of one thread,
+    of which there are at most `isolated`.
     """
 
-    def __init__(self, *, clock: Callable[[], float]) -> None:
+    def __init__(self, *, clock: Callable[[], float], isolated: int) -> None:
         self.durations = Durations()
         self._clock = clock
         self._waiting: deque[tuple[float, Held]] = deque()
         self._suspects: deque[Held] = deque()
+        self._solo: deque[Held] = deque()
+        self._isolated = isolated
         self._last_outcome_at = clock()
 
     @property
     def waiting(self) -> int:
         """Leased jobs that wait here."""
-        return len(self._waiting) + len(self._suspects)
+        return len(self._waiting) + len(self._suspects) + len(self._solo)
+
+    @property
+    def solo(self) -> int:
+        """Leased jobs that wait for an executor to themselves."""
+        return len(self._solo)
 
     def ended(self, task: str, seconds: float) -> None:
         """Take in how long a handler ran."""
@@ -51,12 +59,18 @@ class Dispatcher:
         target = slots + self.durations.prefetch(slots)
         return target - in_play if free > 0 or in_play <= target // 2 else 0
 
+    def solo_appetite(self, executors: Iterable[ExecutorProcess]) -> int:
+        """How many more solo jobs to lease now."""
+        return max(0, self._isolated - len(self._solo) - sum(bool(executor.in_hand) for executor in executors))
+
     def add(self, jobs: Iterable[Held]) -> None:
         """Take in leased jobs, in the order in which they are to run."""
         now = self._clock()
         for held in jobs:
             self.durations.leased(len(held.job.args))
-            if held.job.suspect:
+            if held.solo:
+                self._solo.append(held)  # alone in any case
+            elif held.job.suspect:
                 self._suspects.append(held)
             else:
                 self._waiting.append((now, held))
@@ -69,6 +83,14 @@ class Dispatcher:
                 return
             if executor.ready and not executor.reserved and (batch := self._take_for(executor)):
                 executor.run(batch)
+
+    def deal_solo(self, executors: Iterable[ExecutorProcess]) -> None:
+        """Hand solo jobs to executors that have none."""
+        for executor in executors:
+            if not self._solo:
+                return
+            if executor.ready and not executor.in_hand:
+                executor.run([self._solo.popleft()])
 
     def _deal_suspects(self, executors: Sequence[ExecutorProcess]) -> None:
         if not self._suspects or any(executor.reserved for executor in executors if executor.in_hand):
@@ -103,12 +125,17 @@ class Dispatcher:
         if (place := next(places, None)) is not None:
             del self._waiting[place]
             return True
-        if suspect := any(one is held for one in self._suspects):
-            self._suspects = deque(one for one in self._suspects if one is not held)
-        return suspect
+        for line in (self._suspects, self._solo):
+            if held in line:
+                line.remove(held)
+                return True
+        return False
 
     def surplus(self) -> list[Held]:
-        """Take out the jobs that have waited too long for a slot: to be given back."""
+        """Take out the jobs that have waited too long for a slot: to be given back.
+
+        Not the solo ones: they wait for an executor that is starting for them.
+        """
         before = self._clock() - GIVE_BACK_SECONDS
         found = []
         while self._waiting and self._waiting[0][0] < before:
@@ -117,7 +144,8 @@ class Dispatcher:
 
     def clear(self) -> list[Held]:
         """Take out all that wait here."""
-        found = [*self._suspects, *(held for _, held in self._waiting)]
+        found = [*self._suspects, *self._solo, *(held for _, held in self._waiting)]
         self._suspects.clear()
+        self._solo.clear()
         self._waiting.clear()
         return found

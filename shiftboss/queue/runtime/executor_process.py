@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shiftboss.queue.runtime import ending
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.holdings import Held
 from shiftboss.queue.runtime.loop import wait_for_event
 from shiftboss.queue.runtime.running import Order
-from shiftboss.queue.runtime.sentinel import kill_group
 
 log = logging.getLogger("shiftboss.executor")
 
@@ -26,11 +26,15 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How an executor ended and what it had in hand. `exit_code` is negative for a signal."""
+    """How an executor ended and what it had in hand. `exit_code` is negative for a signal.
+
+    `put_down`: its keeper has ended it, because of a deaf job.
+    """
 
     exit_code: int
     was_ready: bool
     past_deadline: bool
+    put_down: bool
     not_started: tuple[Held, ...]
     started: tuple[Held, ...]
     ended: tuple[Held, ...]
@@ -53,12 +57,17 @@ class Death:
 
 
 class ExecutorProcess(asyncio.Protocol):
-    """One executor. `on_message(executor, message)` gets its words, `on_death(executor, death)` its end."""
+    """One executor. `on_message(executor, message)` gets its words, `on_death(executor, death)` its end.
+
+    `solo`: it has one thread, for jobs that ask for an executor to themselves. `mark`: see ending.py.
+    """
 
     def __init__(
         self,
         *,
         place: int,
+        solo: bool,
+        mark: str,
         config: KeeperConfig,
         deadlines: DeadlineBoard,
         clock: Callable[[], float],
@@ -66,11 +75,21 @@ class ExecutorProcess(asyncio.Protocol):
         on_death: Callable[["ExecutorProcess", Death], None],
     ) -> None:
         self.place = place
-        self.threads = config.threads
+        self.solo = solo
+        self.threads = 1 if solo else config.threads
         self.ready = False
+        self.answers = False
+        self.dismissed = False
+        self.idle_since = clock()
+        self.tainted_at = 0.0
         self.reserved = False
         self.in_hand: dict[int, Held] = {}
+        self.resources: dict[str, dict[str, int]] = {}
         self.pid = 0
+        self._mark = mark
+        self._born: int | None = None
+        self._put_down = False
+        self._told: set[int] = set()
         self._config = config
         self._deadlines = deadlines
         self._clock = clock
@@ -83,6 +102,7 @@ class ExecutorProcess(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._closed = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
+        self._killing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start the process and connect. Its hello comes as a message. Raises OSError where it cannot start.
@@ -105,6 +125,7 @@ class ExecutorProcess(asyncio.Protocol):
                 pass_fds=(theirs.fileno(), self._board.fd),
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
+                env={**os.environ, ending.MARK: self._mark},
             )
         except OSError:
             ours.close()
@@ -112,7 +133,7 @@ class ExecutorProcess(asyncio.Protocol):
             raise
         finally:
             theirs.close()
-        self.pid = process.pid
+        self.pid, self._born = process.pid, ending.start_time(process.pid)
         self._transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
         self._watcher = asyncio.create_task(self._watch(process))
         asyncio.get_running_loop().call_later(START_SECONDS, self._give_up_starting)
@@ -138,11 +159,13 @@ class ExecutorProcess(asyncio.Protocol):
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         exit_code = await process.wait()
         was_ready, self.ready = self.ready, False
-        kill_group(self.pid)  # what the handlers have started and left behind
+        # What the handlers have started goes too, before anybody runs their jobs again.
+        await asyncio.to_thread(ending.end, self.pid, started=self._born, mark=self._mark)
         await wait_for_event(self._closed, 5)  # what it said before its end is heard first
         now = self._clock()
         hand: dict[int, list[Held]] = {NOT_STARTED: [], STARTED: [], ENDED: []}
         for ticket, held in self.in_hand.items():
+            held.began_at = self._board.began_at(ticket)
             hand[self._board.state(ticket)].append(held)
             held.executor, held.ticket = None, -1
         self.in_hand.clear()
@@ -150,6 +173,7 @@ class ExecutorProcess(asyncio.Protocol):
             exit_code=exit_code,
             was_ready=was_ready,
             past_deadline=bool(self._deadline) and now >= self._deadline,
+            put_down=self._put_down,
             not_started=tuple(hand[NOT_STARTED]),
             started=tuple(hand[STARTED]),
             ended=tuple(hand[ENDED]),
@@ -162,15 +186,22 @@ class ExecutorProcess(asyncio.Protocol):
 
     def run(self, jobs: Sequence[Held]) -> None:
         """Put jobs into the executor's hands."""
-        orders = []
+        orders, revisions = [], {}
         for held in jobs:
             ticket = self._free.pop()
             held.executor, held.ticket = self, ticket
             self.in_hand[ticket] = held
             self._board.mark(ticket, NOT_STARTED)
             self._board.set_expiry(ticket, held.expires_at)
-            orders.append(Order.of(ticket, held.job, worker_id=held.worker_id))
-        self.send({"run": orders})
+            if (config := held.config) is None:
+                orders.append(Order.of(ticket, held.job, worker_id=held.worker_id))
+                continue
+            timeout = config.timeout_seconds
+            orders.append(Order.of(ticket, held.job, worker_id=held.worker_id, timeout_seconds=timeout))
+            if (number := held.job.revision_id) is not None and number not in self._told:
+                self._told.add(number)
+                revisions[str(number)] = config.to_json()
+        self.send({"revisions": revisions, "run": orders} if revisions else {"run": orders})
         if not self._deadline:
             self.refresh_deadline()
 
@@ -182,7 +213,33 @@ class ExecutorProcess(asyncio.Protocol):
             self._free.append(ticket)
             if not self.in_hand:
                 self._write_deadline(0.0)
+                self.idle_since = self._clock()
         return held
+
+    def began_at(self, held: Held) -> float:
+        """When a job in hand began, in seconds of the boot-time clock; 0 where it has not."""
+        return self._board.began_at(held.ticket)
+
+    @property
+    def neighbours(self) -> list[Held]:
+        """Jobs in hand that have begun and may still end well."""
+        return [one for one in self.in_hand.values() if not one.deaf and self.began_at(one)]
+
+    @property
+    def unstarted(self) -> list[Held]:
+        """Jobs in hand that have not begun."""
+        return [one for one in self.in_hand.values() if not self.began_at(one)]
+
+    def taint(self) -> None:
+        """It gets no more jobs; those that have not begun are given back. `answers` says that it has heard."""
+        self.tainted_at = self._clock()
+        self.send({"give_back": True})
+
+    def dismiss(self) -> None:
+        """End it, idle as it is; its death is expected."""
+        self.dismissed = True
+        self.ready = False
+        self.send({"stop": True})
 
     def renewed(self, held: Held) -> None:
         """A lease in hand was prolonged; `refresh_deadline` after the last of them."""
@@ -207,9 +264,16 @@ class ExecutorProcess(asyncio.Protocol):
             self._transport.write(pack(message))
 
     def kill(self) -> None:
-        """SIGKILL to the executor and all in its process group; the death is reported as any other."""
+        """SIGKILL to the executor, its process group and its descendants; the death is reported as any other."""
         if self.pid:  # not started yet: group 0 would be the keeper's own
-            kill_group(self.pid)
+            self._killing = asyncio.create_task(
+                asyncio.to_thread(ending.end, self.pid, started=self._born, mark=None)
+            )
+
+    def put_down(self) -> None:
+        """Kill it because of its deaf jobs: nobody is to blame for the others' end."""
+        self._put_down = True
+        self.kill()
 
     async def gone(self) -> None:
         """Wait until the process has ended and its death has been reported."""

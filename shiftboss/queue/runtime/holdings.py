@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shiftboss.queue.contract import Claimed, Lease
+from shiftboss.queue.revision import TaskConfig
+from shiftboss.queue.runtime.context import Cause
 
 if TYPE_CHECKING:
     from shiftboss.queue.runtime.executor_process import ExecutorProcess
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Held:
-    """A leased job; `worker_id` is in whose name it was claimed.
+    """A leased job. Times are seconds of the boot-time clock; the expiry is counted from *sending* the renewal.
 
-    Times are seconds of the boot-time clock; the expiry is counted from *sending* the renewal.
+    `worker_id`: in whose name it was claimed. `config`: what its revision says; None: whatever the task says now.
+    `solo`: it gets an executor to itself. `cause`: why its run should end, since `asked_at`; `deaf`: it has not
+    heard, and its process is to be ended.
     """
 
     job: Claimed
@@ -24,6 +28,17 @@ class Held:
     ticket: int = -1
     lost: bool = False
     worker_id: int = 0
+    config: TaskConfig | None = None
+    solo: bool = False
+    cause: Cause | None = None
+    asked_at: float = 0.0
+    began_at: float = 0.0
+    deaf: bool = False
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """How long one attempt may run."""
+        return self.config.timeout_seconds if self.config is not None else None
 
 
 class Holdings:

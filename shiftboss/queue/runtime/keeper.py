@@ -3,37 +3,50 @@
 Its loops share one event loop and the `Holdings`:
 
     fetch      leases jobs while executors have an appetite, and deals them out
+    notes      carries what handlers tell to the record (notebook.py)
     report     carries outcomes to the record (reporter.py)
     heartbeat  prolongs leases, tells of the worker itself, hears whose end was asked for (pulse.py)
-    listen     turns notifications into claims, and orders to this worker into heartbeats
+    escalate   sees to it that runs end that should (escalation.py)
+    listen     turns notifications into claims, and orders to this worker into heartbeats or its own end
     stage, reap   the maintainer's work at a tenth of its rate, so that a dead maintainer stops nothing
 """
 
 import asyncio
+import json
 import logging
 import math
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from shiftboss.queue.contract import Registration, WorkerStatus
+from shiftboss.queue.contract import Note, NoteKind, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.dispatcher import Dispatcher
+from shiftboss.queue.runtime.escalation import LOOK_SECONDS, Escalation
 from shiftboss.queue.runtime.executor_process import ExecutorProcess
 from shiftboss.queue.runtime.holdings import Held, Holdings
+from shiftboss.queue.runtime.intake import Intake
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.runtime.marks import Marks
-from shiftboss.queue.runtime.ports import CANCEL, QueueClient, Wakeups, boot_clock
+from shiftboss.queue.runtime.notebook import Notebook
+from shiftboss.queue.runtime.notes import SETTLE
+from shiftboss.queue.runtime.observing import Observing
+from shiftboss.queue.runtime.ports import CANCEL, DRAIN, STOP, QueueClient, Wakeups, boot_clock
 from shiftboss.queue.runtime.pulse import Pulse
 from shiftboss.queue.runtime.reporter import Reporter
+from shiftboss.queue.runtime.revisions import Revisions
 from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.keeper")
+
+SOLO = "process"
+"""The isolation of a job that asks for an executor to itself."""
 
 UPKEEP_SHARE = 10
 TASK_AWAY_SECONDS = 15.0
@@ -51,12 +64,26 @@ class Keeper:
         self._wakeups = wakeups
         self._clock = boot_clock
         self._holdings = Holdings(config.lease_seconds)
-        self._reporter = Reporter(client, self._holdings)
-        self._dispatcher = Dispatcher(clock=self._clock)
-        self._marks = Marks(config.queues, poll_seconds=config.poll_seconds)
+        self._observing = Observing(config=config, holdings=self._holdings, clock=self._clock)
+        self._reporter = Reporter(client, self._holdings, settled=self._observing.settled)
+        self._notebook = Notebook(client, self._holdings, report=self._hand_on)
+        self._dispatcher = Dispatcher(clock=self._clock, isolated=config.isolated)
+        self._revisions = Revisions(client)
         self._children = Children(
-            config=config, clock=self._clock, hear=self._hear, report=self._report, give_up=self._signalled
+            config=config, clock=self._clock, hear=self._hear, report=self._report, give_up=self._begin_to_stop
         )
+        self._escalation = Escalation(
+            grace_seconds=config.grace_seconds,
+            clock=self._clock,
+            holdings=self._holdings,
+            children=self._children,
+        )
+        self._intake = self._new_intake(lambda: self._dispatcher.appetite(self._children.shared), rested=False)
+        self._solo_intake = self._new_intake(
+            lambda: self._dispatcher.solo_appetite(self._children.solo), rested=True
+        )
+        self._intakes = (self._intake, self._solo_intake) if config.isolated else (self._intake,)
+        self._fresh: list[Held] = []
         self._registration = _registration(config)
         self._pulse = Pulse(
             period_seconds=config.heartbeat_seconds,
@@ -88,6 +115,7 @@ class Keeper:
             loop.add_signal_handler(number, self._signalled)
         await self._open()
         self._children.start()
+        self._observing.start()
         fetching = asyncio.create_task(Loop("fetch", self._fetch, every_seconds=0.05).run(self._stop))
         tasks = [fetching, *map(asyncio.create_task, self._other_loops())]
         try:
@@ -98,25 +126,36 @@ class Keeper:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._observing.end()
             await self._say_goodbye()
             await self._children.close()
             log.info("keeper.stopped")
-        if self._children.hopeless:
-            raise RuntimeError("executors end before they are ready; their own messages stand above")
+        if (failure := self._children.failure) is not None:
+            raise RuntimeError(failure)
+
+    def _new_intake(self, appetite: Callable[[], int], *, rested: bool) -> Intake:
+        config = self._config
+        return Intake(queues=config.queues, poll_seconds=config.poll_seconds, appetite=appetite, rested=rested)
 
     def _other_loops(self) -> tuple[Any, ...]:
         config = self._config
         return (
             Loop("surplus", self._give_back_surplus, every_seconds=0.5).run(self._stop),
+            Loop("escalate", self._escalation.run_once, every_seconds=LOOK_SECONDS).run(self._ended),
             Loop("stage", self._stage, every_seconds=config.stage_seconds * UPKEEP_SHARE).run(self._stop),
             Loop("reap", self._reap, every_seconds=config.reap_seconds * UPKEEP_SHARE).run(self._stop),
+            Loop("notes", self._notebook.run_once, every_seconds=0.2).run(self._ended),
             Loop("report", self._reporter.run_once, every_seconds=0.2).run(self._ended),
             Loop("heartbeat", self._pulse.run_once, every_seconds=0.0).run(self._ended),
+            self._observing.look_around(lambda: self._children.executors, self._ended),
             self._listen(),
         )
 
     def _signalled(self) -> None:
         self._hurry = self._stop.is_set()
+        self._begin_to_stop()
+
+    def _begin_to_stop(self) -> None:
         self._stop.set()
         self._stir.set()
 
@@ -141,8 +180,7 @@ class Keeper:
             self._renamed.set()
 
     def _status(self, lag_ms: int = 0) -> WorkerStatus:
-        slots_free = not self._dispatcher.waiting and self._children.in_use < self._config.slots
-        self._idle = self._idle and slots_free
+        self._idle = self._idle and self._has_room()
         return WorkerStatus(
             state=self._state,
             in_use=self._children.in_use,
@@ -150,7 +188,15 @@ class Keeper:
             tasks=tuple(self._known_tasks()),
             lag_ms=lag_ms,
             losses=self._children.losses,
+            tainted=len(self._children.tainted),
+            resources=json.dumps(_summed(executor.resources for executor in self._children.executors)),
+            dropped=self._observing.dropped,
         )
+
+    def _has_room(self) -> bool:
+        """Whether a wake-up is worth its price: room for solo jobs alone is left to the poll."""
+        served = [intake for intake in self._intakes if intake.tasks]
+        return bool(served and served[0].want)
 
     async def _say_goodbye(self) -> None:
         self._state = "stopped"
@@ -163,13 +209,45 @@ class Keeper:
     # -- what executors say --------------------------------------------------------------------------------
 
     def _hear(self, executor: ExecutorProcess, message: dict[str, Any]) -> None:
-        self._tasks.update(name for name, _ in message.get("known", ()))
+        for task, isolation in message.get("known", ()):
+            self._know(task, isolation)
+        executor.resources = message.get("resources", executor.resources)
+        for ticket_note in message.get("notes", ()):
+            self._on_note(executor, *ticket_note)
+        self._observing.look((executor,))
         for ticket_outcome in message.get("outcomes", ()):
             self._on_outcome(executor, *ticket_outcome)
         if executor.reserved and not executor.in_hand:
             executor.reserved = False
-        self._dispatcher.deal(self._children.executors)
+        self._deal()
         self._stir.set()
+
+    def _know(self, task: str, isolation: str) -> None:
+        self._tasks.add(task)
+        mine, other = self._intake.tasks, self._solo_intake.tasks
+        if isolation == SOLO:
+            mine, other = other, mine
+        mine.add(task)
+        other.discard(task)
+
+    def _deal(self) -> None:
+        self._dispatcher.deal(self._children.shared)
+        if self._dispatcher.solo:
+            self._dispatcher.deal_solo(self._children.solo)
+            self._children.provide_solo(self._dispatcher.solo)
+
+    def _on_note(self, executor: ExecutorProcess, ticket: int, number: int, kind: str, *told: str) -> None:
+        def answer(word: str) -> None:
+            if number:
+                executor.send({"noted": [[ticket, number, word]]})
+
+        name, data = told
+        if (held := executor.in_hand.get(ticket)) is None:
+            answer("lost")
+        elif kind == SETTLE:
+            self._notebook.after(held, answer)
+        else:
+            self._notebook.add(held, Note(NoteKind(kind), data, name), answer)
 
     def _on_outcome(self, executor: ExecutorProcess, kind: str, ticket: int, *facts: Any) -> None:
         held = executor.taken_back(ticket)
@@ -183,6 +261,8 @@ class Keeper:
             case "settled", (seconds,):
                 # Its handler has completed it, in its own transaction: there is nothing left to write.
                 self._dispatcher.ended(task, seconds)
+                self._notebook.forget(held)
+                self._observing.settled(held, Done(None, _ms(seconds)))
                 self._holdings.drop([held.job.lease])
             case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
                 self._dispatcher.ended(task, seconds)
@@ -200,13 +280,21 @@ class Keeper:
                 _tell("job.quarantined", held, error=message, code=reason)
                 self._report(held, Quarantined(QuarantineReason(reason), message))
             case "not_here", (message,):
-                # Others may know it; this worker looks again later.
-                self._away[task] = self._clock() + TASK_AWAY_SECONDS
-                self._tasks.discard(task)
-                log.warning("task.not_here", extra={"task": task, "error": message})
-                self._report(held, Released("task_not_here"))
+                self._not_here(held, message)
+
+    def _not_here(self, held: Held, message: str) -> None:
+        """Others may run it; this worker looks again later."""
+        task = held.job.task
+        self._away[task] = self._clock() + TASK_AWAY_SECONDS
+        for tasks in (self._tasks, self._intake.tasks, self._solo_intake.tasks):
+            tasks.discard(task)
+        log.warning("task.not_here", extra={"task": task, "error": message})
+        self._report(held, Released("task_not_here"))
 
     def _report(self, held: Held, outcome: Outcome) -> None:
+        self._notebook.end(held, outcome)
+
+    def _hand_on(self, held: Held, outcome: Outcome) -> None:
         if held.lost:
             self._holdings.drop([held.job.lease])  # nothing is submitted after the lease is lost
         else:
@@ -216,39 +304,49 @@ class Keeper:
 
     async def _fetch(self) -> bool:
         self._stir.clear()
+        if self._fresh:
+            await self._sort()
         now = self._clock()
-        want = 0 if self._holds_back() else self._dispatcher.appetite(self._children.executors)
-        queues = self._marks.open_queues(now) if want and self._known_tasks() else []
-        for queue in queues:
-            want -= await self._claim(queue, want)
-            if want <= 0:
-                break
-        if queues:
+        hungry = [] if self._holds_back() else [intake for intake in self._intakes if intake.want]
+        claimed = [await self._claim_for(intake, now) for intake in hungry]
+        if any(claimed):
             return True
-        if want and not self._idle and self._tasks:
+        if hungry and not self._idle and self._has_room():
             await self._declare_idle()
             return True
         await self._probe(now)
-        await wait_for_event(self._stir, self._pause(now, hungry=bool(want and self._tasks)))
+        await wait_for_event(self._stir, self._pause(now, hungry))
         return True
+
+    async def _claim_for(self, intake: Intake, now: float) -> bool:
+        """Claim from the open queues as much as there is room for; False where none is open."""
+        want, queues = intake.want, intake.open_queues(now)
+        for queue in queues:
+            want -= await self._claim(intake, queue, want)
+            if want <= 0:
+                break
+        return bool(queues)
 
     def _holds_back(self) -> bool:
         full = self._reporter.characters > MAX_UNREPORTED_CHARACTERS
-        return self._stop.is_set() or self._reporter.trouble or self._pulse.failing or full
+        trouble = self._reporter.trouble or self._notebook.trouble or self._pulse.failing
+        return self._stop.is_set() or trouble or full
 
-    def _pause(self, now: float, *, hungry: bool) -> float:
+    def _pause(self, now: float, hungry: Sequence[Intake]) -> float:
         poll = self._config.poll_seconds
-        return min(poll, max(0.001, self._marks.next_try() - now)) if hungry else min(poll, 0.25)
+        tries = [intake.next_try() - now for intake in hungry]
+        return min(poll, max(0.001, min(tries))) if tries else min(poll, 0.25)
 
     def _known_tasks(self) -> list[str]:
         return sorted(self._tasks)
 
-    async def _claim(self, queue: str, want: int) -> int:
+    async def _claim(self, intake: Intake, queue: str, want: int) -> int:
         began = self._clock()
-        after = self._marks.start(queue, began)
-        jobs = await self._client.claim(queue, self._known_tasks(), want, after)
+        after = intake.marks.start(queue, began)
+        jobs = await self._client.claim(queue, sorted(intake.tasks), want, after)
         now = self._clock()
-        self._marks.claimed(queue, after, jobs, limit=want, began=began, now=now)
+        intake.marks.claimed(queue, after, jobs, limit=want, began=began, now=now)
+        intake.claimed(jobs, began=began, now=now)
         if not jobs:
             return 0
         held = self._holdings.claimed(jobs, began, worker_id=self._worker_id)
@@ -259,21 +357,48 @@ class Keeper:
             for one in held:
                 self._report(one, Released("shutdown" if self._stop.is_set() else "not_started"))
         else:
-            self._dispatcher.add(held)
-            self._dispatcher.deal(self._children.executors)
+            self._fresh += held
+            await self._sort()
         return len(jobs)
+
+    async def _sort(self) -> None:
+        """Deal out what has been leased, each by its revision. Where that cannot be read now, it stays leased."""
+        await self._revisions.read(held.job.revision_id for held in self._fresh)
+        fresh, self._fresh = self._fresh, []
+        self._dispatcher.add([held for held in fresh if self._configure(held)])
+        self._deal()
+
+    def _configure(self, held: Held) -> bool:
+        """Take in what the job's revision says; False where the job has been given back."""
+        held.config = config = self._revisions.get(held.job.revision_id)
+        isolation = config.isolation if config is not None else None
+        held.solo = isolation == SOLO or (isolation is None and held.job.task in self._solo_intake.tasks)
+        if self._stop.is_set():
+            self._report(held, Released("shutdown"))
+        elif held.solo and not self._config.isolated:
+            self._not_here(held, "it asks for an executor to itself, and the pool has none (`isolated` is 0)")
+        else:
+            if held.timeout_seconds is not None:
+                self._escalation.watch(held)
+            return True
+        return False
 
     async def _declare_idle(self) -> None:
         # Declare, then claim once more, then wait: what was enqueued in between is found by that claim.
         self._idle = True
         await self._client.worker_heartbeat(self._status())
-        self._marks.reopen()
+        self._reopen()
+
+    def _reopen(self) -> None:
+        for intake in self._intakes:
+            intake.marks.reopen()
 
     def _wake(self, queue: str | None, priority: int) -> None:
         if queue is None:
-            self._marks.reopen()
+            self._reopen()
         else:
-            self._marks.wake(queue, priority)
+            for intake in self._intakes:
+                intake.marks.wake(queue, priority)
         self._stir.set()
 
     async def _listen(self) -> None:
@@ -293,12 +418,18 @@ class Keeper:
         if word == CANCEL:
             self._ordered_at = self._clock()
             self._pulse.look()
+        elif word == STOP:
+            self._hurry = True
+            self._begin_to_stop()
+        elif word == DRAIN:
+            self._begin_to_stop()
 
     def _cancel(self, held: Held, cause: str) -> None:
         """What has not begun is given back without being run; a run gets its token."""
         if held.executor is not None:
-            held.executor.cancel(held, cause)
-        elif self._dispatcher.withdraw(held):
+            self._escalation.ask(held, Cause(cause))
+        elif held in self._fresh or self._dispatcher.withdraw(held):
+            self._fresh = [one for one in self._fresh if one is not held]
             self._report(held, Released(cause))
             self._stir.set()
 
@@ -317,6 +448,7 @@ class Keeper:
     async def _give_back_surplus(self) -> None:
         for held in self._dispatcher.surplus():
             self._report(held, Released("not_started"))
+        self._children.dismiss_idle()
 
     # -- upkeep --------------------------------------------------------------------------------------------
 
@@ -332,9 +464,10 @@ class Keeper:
         """Fetching has stopped; tokens are set, heartbeats go on. What has not finished in time is released."""
         self._state, self._idle = "draining", False
         log.info("keeper.draining", extra={"in_hand": len(self._holdings)})
+        self._observing.draining(self._worker_id)
         # A claim under way is waited for: what it leases has to be given back.
         await asyncio.wait({fetching}, timeout=SETTLE_SECONDS)
-        for held in self._dispatcher.clear():
+        for held in (*self._fresh, *self._dispatcher.clear()):
             self._report(held, Released("shutdown"))
         self._children.drain()
         ends_at = self._clock() + self._config.drain_seconds
@@ -347,10 +480,19 @@ class Keeper:
 
     async def _settle_all(self, seconds: float) -> None:
         ends_at = self._clock() + seconds
-        while self._reporter.pending and self._clock() < ends_at:
+        while (self._reporter.pending or self._notebook.pending) and self._clock() < ends_at:
             await asyncio.sleep(0.02)
         if self._reporter.pending:
             log.error("keeper.unreported", extra={"outcomes": self._reporter.pending})
+
+
+def _summed(resources: Iterable[dict[str, dict[str, int]]]) -> dict[str, Counter[str]]:
+    """What all executors say of their resources, by name."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in resources:
+        for name, figures in one.items():
+            found[name].update(figures)
+    return found
 
 
 def _registration(config: KeeperConfig) -> Registration:

@@ -1,7 +1,7 @@
 """Notes of a keeper's executors in the run folder, so that the next keeper can end what outlived this one.
 
-Executors die with their keeper (PR_SET_PDEATHSIG); this is for the rest: a kernel without it, a handler's
-process that changed its credentials, a machine that lost the signal.
+Executors die with their keeper (PR_SET_PDEATHSIG), and its sentinel ends what they have started; this is for the
+rest: a kernel without it, a sentinel that was killed too, a machine that lost the signal.
 """
 
 import json
@@ -11,18 +11,10 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from shiftboss.queue.runtime.sentinel import kill_group
+from shiftboss.queue.runtime import ending
+from shiftboss.queue.runtime.ending import start_time
 
 log = logging.getLogger("shiftboss.leftovers")
-
-
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; with the pid it names a process for certain. Linux."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
 
 
 def private_folder(path: Path) -> Path:
@@ -40,13 +32,14 @@ def private_folder(path: Path) -> Path:
 
 
 class Notes:
-    """The notes of one keeper: a file `keeper-POOL-PID.json` with its own start time and its executors'."""
+    """The notes of one keeper, in a file `keeper-POOL-PID.json`: its mark, its start time and its executors'."""
 
-    def __init__(self, folder: str, *, pool: str) -> None:
+    def __init__(self, folder: str, *, pool: str, mark: str) -> None:
         safe = "".join(c if c.isalnum() else "_" for c in pool)
         self._folder = private_folder(Path(folder))
         self._path = self._folder / f"keeper-{safe}-{os.getpid()}.json"
         self._prefix = f"keeper-{safe}-"
+        self._mark = mark
         self._executors: dict[int, int | None] = {}
 
     def add(self, pid: int) -> None:
@@ -69,26 +62,31 @@ class Notes:
         fresh = self._path.with_suffix(".new")
         try:
             private_folder(self._folder)
-            fresh.write_text(json.dumps({"keeper": keeper, "executors": list(self._executors.items())}))
+            fresh.write_text(
+                json.dumps({"keeper": keeper, "mark": self._mark, "executors": list(self._executors.items())})
+            )
             fresh.replace(self._path)
         except OSError as error:
             log.warning("leftovers.not_noted", extra={"error": str(error)})
 
     def kill_leftovers(self) -> list[int]:
-        """End executors of keepers of this pool that are gone; answers their pids."""
+        """End executors of keepers of this pool that are gone, and what these have started; answers the pids."""
         killed: list[int] = []
         for path in self._folder.glob(f"{self._prefix}*.json"):
             try:
                 notes = json.loads(path.read_text())
-                keeper = notes["keeper"]
+                keeper, mark = notes["keeper"], str(notes.get("mark", ""))
                 if keeper["started"] is None or start_time(keeper["pid"]) == keeper["started"]:
                     continue
-                alive = [pid for pid, started in notes["executors"] if started and start_time(pid) == started]
+                alive = [(pid, started) for pid, started in notes["executors"] if started]
+                alive = [(pid, started) for pid, started in alive if start_time(pid) == started]
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # half-written or not ours; nothing is killed on a guess
-            for pid in alive:
+            for pid, started in alive:
+                ending.end(pid, started=started, mark=None)
+            found = [*(pid for pid, _ in alive), *(ending.end_marked(mark) if mark else ())]
+            for pid in found:
                 log.warning("leftover.killed", extra={"pid": pid})
-                kill_group(pid)
-            killed += alive
+            killed += found
             path.unlink(missing_ok=True)
         return killed

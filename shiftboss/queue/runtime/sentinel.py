@@ -2,9 +2,10 @@
 
 A keeper that is stopped, swapped out or cut off from the database cannot renew; another worker will soon own
 its jobs. A timer inside the executor could not be prolonged while a handler holds the GIL, so the watch is a
-process of its own that reads deadlines from shared memory (board.py). It ends with its keeper.
+process of its own that reads deadlines from shared memory (board.py). It ends with its keeper, and then ends what
+the executors have left behind.
 
-    python -P -m shiftboss.queue.runtime.sentinel BOARD_FD KEEPER_PID INTERVAL_SECONDS
+    python -P -m shiftboss.queue.runtime.sentinel BOARD_FD KEEPER_PID INTERVAL_SECONDS MARK
 """
 
 import os
@@ -12,28 +13,24 @@ import signal
 import sys
 import time
 
+from shiftboss.queue.runtime import ending
 from shiftboss.queue.runtime.board import DeadlineBoard
 from shiftboss.queue.runtime.ports import boot_clock
-
-
-def kill_group(pid: int) -> None:
-    """SIGKILL to a process that leads its own group, and to all in that group."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def run_once(board: DeadlineBoard, now: float) -> list[int]:
     """Kill what is past its deadline; answers the pids."""
     late = [(place, pid) for place, pid, deadline in board.read() if now >= deadline]
+    marks = [ending.mark_of(pid) for _, pid in late]
     for place, pid in late:
         board.write(place, pid, 0.0)
-        kill_group(pid)
+        ending.end(pid, started=ending.start_time(pid), mark=None)
+    for mark in filter(None, marks):
+        ending.end_marked(mark)
     return [pid for _, pid in late]
 
 
-def main(board_fd: int, keeper_pid: int, interval_seconds: float) -> None:
+def main(board_fd: int, keeper_pid: int, interval_seconds: float, mark: str) -> None:
     """Watch until the keeper is gone; then its executors must be gone too."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -42,7 +39,8 @@ def main(board_fd: int, keeper_pid: int, interval_seconds: float) -> None:
         run_once(board, boot_clock())
         time.sleep(interval_seconds)
     run_once(board, float("inf"))
+    ending.end_marked(mark)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
