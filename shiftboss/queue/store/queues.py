@@ -1,18 +1,19 @@
 """What people and settings order of queues: pause and resume, and how many of their jobs run at once.
 
-A limited queue has as many *slots* as its limit says. A claim takes a free one for each job, and each end of a run
-frees its own; where there are more slots than the limit, after it was lowered, nothing is claimed until those above
-it are free and gone. So the rows themselves are the limit, whatever a statement under way still believes of it.
+A limited queue has as many *slots* as its limit says. A claim takes a free one for each job, and each end of a
+run frees its own; where there are more slots than the limit, after it was lowered, nothing is claimed until those
+above it are free and gone. So the rows themselves are the limit, whatever a statement under way believes of it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.store.enqueue import check_queue
-from shiftboss.queue.store.statement import Statement, Verb
+from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
 MAX_CONCURRENCY = 10_000
 
@@ -102,13 +103,17 @@ def limit(
     """
     require_system(authority, "limit")
     check_queue(queue)
-    before: list[Limit] = yield _LIMIT.call(
-        queue=queue, concurrency=given.concurrency, sequential=given.sequential, by=by, reset=reset
-    )
+    params = {"queue": queue, "concurrency": given.concurrency, "sequential": given.sequential, "by": by}
+    before: Limit | None = yield Atomic(_limit({**params, "reset": reset}))
+    return before
+
+
+def _limit(params: dict[str, Any]) -> Verb[Limit | None]:
+    before: list[Limit] = yield _LIMIT.call(**params)
     if not before:
         return None
     yield from adopt()
-    yield from settle(queue)
+    yield from settle(params["queue"])
     return before[0]
 
 

@@ -9,7 +9,8 @@ with was as materialized (
 ),
 limited as (
     insert into shiftboss_queue as q (name, concurrency, sequential, limited_by)
-    values (%(queue)s, %(concurrency)s, %(sequential)s, %(by)s)
+    -- Not before the row as it was is locked.
+    select %(queue)s, %(concurrency)s, %(sequential)s, %(by)s from (select count(*) from was) locked
     on conflict (name) do update
     set concurrency = excluded.concurrency, sequential = excluded.sequential, limited_by = excluded.limited_by
     where (q.limited_by is null or %(by)s::text is not null or %(reset)s)
