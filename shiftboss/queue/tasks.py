@@ -23,6 +23,7 @@ ISOLATIONS = ("thread", "async", "process")
 DURABLE = ("each",)
 MAX_SECRETS = 20
 MAX_NAME_LENGTH = 100
+NO_OPTIONS = conf.QueueOptions()
 
 Key = str | Callable[..., str | None]
 
@@ -251,7 +252,7 @@ def _check_isolation(isolation: Any, function: Any) -> None:
 
 def config_of(task: Task, queue: str) -> TaskConfig:
     """What decides how jobs of this task run in this queue; the queue's settings go before the task's options."""
-    own = conf.get().queues.get(queue, conf.QueueOptions())
+    own = conf.get().queues.get(queue, NO_OPTIONS)
     isolation = getattr(task, "isolation", None)
     timeout = getattr(task, "timeout", None) if own.timeout_seconds is None else own.timeout_seconds
     backoff = getattr(task, "backoff", None) if own.backoff_seconds is None else own.backoff_seconds
@@ -284,7 +285,7 @@ def _names(types: tuple[type[Exception], ...]) -> tuple[str, ...]:
 def attempts_of(task: Task, queue: str) -> int:
     """Failures after which a job of this task in this queue is quarantined."""
     config = conf.get()
-    own = config.queues.get(queue, conf.QueueOptions())
+    own = config.queues.get(queue, NO_OPTIONS)
     return own.max_attempts or getattr(task, "max_attempts", None) or config.max_attempts
 
 
