@@ -41,4 +41,5 @@ class TaskConfig:
         """Read the text of `to_json`; what a newer version has added is left out."""
         given: dict[str, Any] = json.loads(text)
         known = {f.name for f in fields(cls)}
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items() if name in known})
+        read: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+        return cls(**{name: value for name, value in read.items() if name in known})
