@@ -44,45 +44,68 @@ class Reporter:
         self._pending: dict[type[Outcome], deque[tuple[Lease, Outcome]]] = {
             kind: deque() for kind, _ in self._writes
         }
+        # Of tasks that ask for `durable="each"`: each is written alone, and waits for no batch of another kind.
+        self._alone: deque[tuple[Lease, Outcome]] = deque()
         self._some = asyncio.Event()
         self._busy = 0
         self.characters = 0
         self.trouble = False
 
     def add(self, lease: Lease, outcome: Outcome) -> None:
-        """Take an outcome for the next batch."""
-        self._pending[type(outcome)].append((lease, outcome))
+        """Take an outcome for the next batch, or to be written alone where the job's task asks for that."""
+        queue = self._alone if self._is_alone(lease) else self._pending[type(outcome)]
+        queue.append((lease, outcome))
         self.characters += _size(outcome)
         self._some.set()
 
     @property
     def pending(self) -> int:
         """Outcomes that the record has not answered for."""
-        return self._busy + sum(map(len, self._pending.values()))
+        return self._busy + len(self._alone) + sum(map(len, self._pending.values()))
+
+    def _is_alone(self, lease: Lease) -> bool:
+        held = self._holdings.get(lease)
+        return held is not None and held.config is not None and held.config.durable == "each"
 
     async def run_once(self) -> bool:
-        """Wait for outcomes and write a batch of each kind. What could not be written stays where it was.
+        """Wait for outcomes and write a batch of each kind, and alone what asks for that.
 
+        What could not be written stays where it was.
         Raises the first error after all kinds have had their turn: none holds up the others.
         """
         await self._some.wait()
         self._some.clear()
-        errors = []
+        errors: list[Exception] = []
         for kind, write in self._writes:
+            await self._write_alone(errors)
             if queue := self._pending[kind]:
                 try:
-                    await self._write(queue, write)
+                    await self._write(queue, write, _take(queue))
                 except Exception as error:
                     errors.append(error)
+        await self._write_alone(errors)
         self.trouble = bool(errors)
-        if any(self._pending.values()):
+        if self._alone or any(self._pending.values()):
             self._some.set()
         if errors:
             raise errors[0]
         return True
 
-    async def _write(self, queue: deque[tuple[Lease, Outcome]], write: Write) -> None:
-        batch = _take(queue)
+    async def _write_alone(self, errors: list[Exception]) -> None:
+        """Write those that have come by now, one by one until the first error: then it is the others' turn."""
+        writes = dict(self._writes)
+        for _ in range(0 if errors else len(self._alone)):
+            item = self._alone.popleft()
+            try:
+                await self._write(self._alone, writes[type(item[1])], [item])
+            except Exception as error:
+                errors.append(error)
+                self._alone.rotate(-1)
+                return
+
+    async def _write(
+        self, queue: deque[tuple[Lease, Outcome]], write: Write, batch: Sequence[tuple[Lease, Outcome]]
+    ) -> None:
         self._busy += len(batch)
         try:
             settlement = await write(batch)
