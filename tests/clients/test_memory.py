@@ -35,7 +35,7 @@ def worker_of(store: MemoryStore) -> int:
         lease_seconds=30,
         heartbeat_seconds=5,
     )
-    return store.register(registration, authority=SYSTEM)
+    return store.register(registration, authority=SYSTEM, tasks=[TASK])
 
 
 def claim(store: MemoryStore, worker: int, n: int = 1) -> list[Lease]:

@@ -35,7 +35,7 @@ class Leasing(Record):
         registration: Registration,
         *,
         authority: Authority,
-        tasks: Sequence[str] = (),
+        tasks: Sequence[str],
         worker_id: int | None = None,
     ) -> int:
         """Announce a worker; with the id that it had it keeps that one."""
@@ -104,7 +104,8 @@ class Leasing(Record):
                     break  # who is at the head and cannot be had now is waited for, never passed
             for job in picked:
                 self._put(job)
-                self._lines[queue] = job.id
+                if self._sequential(queue):
+                    self._lines[queue] = job.id
             return [job.claimed() for job in picked]
 
     def _room(self, queue: str) -> int:
@@ -118,8 +119,8 @@ class Leasing(Record):
 
     def _line(self, queue: str) -> list[Job]:
         """In a sequential queue the job that has begun and not yet come to rest: it alone is next."""
-        holder = self._shelf.live.get(self._lines.get(queue, 0)) if self._sequential(queue) else None
-        return [] if holder is None or holder.state is State.QUARANTINED else [holder]
+        holder = self._lines.get(queue) if self._sequential(queue) else None
+        return [] if holder is None else [self._shelf.live[holder]]
 
     def heartbeat(
         self, leases: Sequence[Lease], *, authority: Authority, worker_id: int, lease_seconds: float

@@ -16,7 +16,7 @@ from shiftboss.queue.jobs import (
     EventRow,
 )
 from shiftboss.queue.revision import TaskConfig
-from shiftboss.queue.states import State
+from shiftboss.queue.states import FINAL, State
 
 MAX_EVENTS = 1000
 """Events kept of one job, the newest."""
@@ -41,7 +41,7 @@ class Record:
         self._workers: dict[int, tuple[Registration, WorkerStatus | None]] = {}
         self._paused: dict[str, tuple[datetime, str, str]] = {}
         self._revisions: dict[int, str] = {}
-        # How many jobs of a queue run at once, and whether in strict order; the last one claimed of each.
+        # How many jobs of a queue run at once, and whether in strict order; there, which one has begun.
         self._limits: dict[str, tuple[int, bool]] = {}
         self._lines: dict[str, int] = {}
         self._listeners: dict[object, tuple[int, Woken, Callable[[], None]]] = {}
@@ -71,6 +71,9 @@ class Record:
     def _put(self, job: Job) -> None:
         before = self._shelf.live.get(job.id)
         self._shelf.put(job)
+        rests = job.state in FINAL or job.state is State.QUARANTINED
+        if rests and self._lines.get(job.queue) == job.id:
+            del self._lines[job.queue]
         changed = before is None or (before.state, before.priority) != (job.state, job.priority)
         if job.state is State.AVAILABLE and changed:
             self._wake(job.queue, job.priority)
