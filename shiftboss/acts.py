@@ -40,7 +40,7 @@ from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
 from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import Verb, run
-from shiftboss.queue.tasks import attempts_of, config_of
+from shiftboss.queue.tasks import NO_OPTIONS, attempts_of, config_of
 
 SYSTEM = System()
 LARGEST_ID = 2**63 - 1
@@ -718,8 +718,10 @@ def _limits_of(job: JobDetail | None) -> Limits:
     Outside a transaction: the task's module may be imported here for the first time.
     """
     config = conf.get()
-    by_task: dict[str, tuple[int, int]] = {}
+    failures = config.max_attempts
     if job is not None:
-        with suppress(UnknownTask):
-            by_task[job.task] = (attempts_of(registry.resolve(job.task), job.queue), config.max_losses)
-    return Limits(failures=config.max_attempts, losses=config.max_losses, by_task=by_task)
+        try:
+            failures = attempts_of(registry.resolve(job.task), job.queue)
+        except UnknownTask:
+            failures = config.queues.get(job.queue, NO_OPTIONS).max_attempts or failures
+    return Limits(failures=failures, losses=config.max_losses, by_task={})

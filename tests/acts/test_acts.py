@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
-from shiftboss import acts
+from shiftboss import acts, conf
 from shiftboss.acts import NEED_REASON, PERMISSIONS, Act, Acted, Person
 from shiftboss.queue.authority import Owner, System
 from shiftboss.queue.errors import (
@@ -317,6 +317,23 @@ def test_limits_are_those_that_the_tasks_code_has_now(db: None, act: Act) -> Non
     row = making.live(acted.new_job_id or held.id)
     assert row is not None
     assert row["failure_limit"] - row["failures"] == 2
+
+
+@pytest.mark.requirement("R8")
+@pytest.mark.parametrize("task", ["tests.store.tasks.send", making.TASK])
+def test_limits_are_the_queues_own_where_the_settings_say_them(db: None, settings: Any, task: str) -> None:
+    settings.SHIFTBOSS = {"QUEUES": {"default": {"max_attempts": 9}}}
+    conf.get.cache_clear()
+    worker = making.a_worker(tasks=[task])
+    making.enqueued(task=task, failure_limit=1)
+    [held] = making.claimed(worker, tasks=[task])
+    run(making.report("fail", held.lease, worker))
+    try:
+        acts.reinstate(held.id, by=person())
+    finally:
+        del settings.SHIFTBOSS
+        conf.get.cache_clear()
+    assert making.live(held.id)["failure_limit"] == 1 + 9
 
 
 @pytest.mark.requirement("L19")
