@@ -22,7 +22,8 @@ the JSON object:
   queues     [{"queue", "states": {STATE: jobs}, "oldest_available_seconds", "live_workers",
              "paused": null or {"paused_at", "paused_by", "reason"}}]
   workers    [{"id", "pool", "host", "pid", "state", "alive", "queues", "slots", "in_use", "heartbeat_age_seconds",
-             "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms"}]
+             "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms", "tainted", "dropped",
+             "resources": {NAME: {"made", "lent", "waiting"}}}]
   oldest_available_seconds   how long the longest-waiting available job has been due; null without one
   warnings   [TEXT]: queues that are paused, or where jobs wait that no live worker serves
 """
@@ -66,6 +67,10 @@ def _worker_as_text(worker: dict[str, Any]) -> str:
         f"  {worker['pool']}  {worker['host']}:{worker['pid']}  {state}  "
         f"{worker['in_use']} of {worker['slots']} busy  heartbeat {worker['heartbeat_age_seconds']:.1f} s ago "
         f"(lease {worker['lease_seconds']:g} s)"
+        + "".join(
+            f"\n    {cell(name)}: {lent['lent']} of {lent['made']} lent, {lent['waiting']} waiting"
+            for name, lent in sorted(worker["resources"].items())
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """How the whole stands, for programs: what `shiftboss status --format json` and the API's `status` say."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,6 +29,8 @@ OF_A_WORKER = [
     "lease_seconds",
     "lag_ms",
     "worst_lag_ms",
+    "tainted",
+    "dropped",
     "queues",
 ]
 
@@ -86,7 +89,8 @@ def queues(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequen
 
 
 def _worker(worker: WorkerRow) -> dict[str, Any]:
-    return {name: getattr(worker, name) for name in OF_A_WORKER} | {"id": str(worker.id)}
+    resources = json.loads(worker.resources)
+    return {name: getattr(worker, name) for name in OF_A_WORKER} | {"id": str(worker.id), "resources": resources}
 
 
 def _warnings(queue: dict[str, Any]) -> Iterator[str]:

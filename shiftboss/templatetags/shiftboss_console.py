@@ -185,6 +185,12 @@ def _listed(value: Any) -> str:
     return " ".join(map(_listed, value)) if isinstance(value, list) else str(value)
 
 
+@register.filter
+def lent(worker: WorkerRow) -> list[tuple[str, dict[str, int]]]:
+    """What a worker's jobs are lent: names, and how many there are, are lent and are waited for."""
+    return sorted(json.loads(worker.resources).items())
+
+
 @register.inclusion_tag("shiftboss/_progress.html")
 def progress(value: str) -> dict[str, Any]:
     """How far a job is, from the JSON text that its handler has told."""

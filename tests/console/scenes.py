@@ -84,10 +84,12 @@ def worker(
 
 
 def heartbeat(
-    worker_id: int, *, in_use: int = 0, lag_ms: int = 2, state: str = "running", losses: int = 0
+    worker_id: int, *, in_use: int = 0, lag_ms: int = 2, state: str = "running", losses: int = 0, **more: Any
 ) -> None:
     """Let a worker say that it lives."""
-    status = WorkerStatus(state=state, in_use=in_use, idle=False, tasks=(TASK,), lag_ms=lag_ms, losses=losses)
+    status = WorkerStatus(
+        state=state, in_use=in_use, idle=False, tasks=(TASK,), lag_ms=lag_ms, losses=losses, **more
+    )
     run(workers.worker_heartbeat(status, authority=SYSTEM, worker_id=worker_id))
 
 

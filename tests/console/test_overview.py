@@ -1,6 +1,8 @@
 """The overview."""
 
+import json
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -12,6 +14,8 @@ from shiftboss.queue.store.read import Count, Rate
 from tests.console import scenes
 
 pytestmark = pytest.mark.requirement("C3", "L28")
+
+LENT = r'<span class="small resource">(.*?)</span>'
 
 
 def row(page: str, key: object) -> str:
@@ -70,6 +74,21 @@ def test_a_live_worker_shows_its_heartbeat_against_its_lease_its_lag_and_its_slo
     assert cell(line, "Worst lag") == "40 ms"
     assert cell(line, "Slots in use") == "3 of 8"
     assert cell(line, "Losses") == "2"
+
+
+@pytest.mark.requirement("R1")
+def test_a_worker_shows_what_its_jobs_are_lent(browser: Client) -> None:
+    worker = scenes.worker("default")
+    resources = {
+        "<browser>": {"made": 1200, "lent": 1100, "waiting": 3},
+        "session": {"made": 2, "lent": 0, "waiting": 0},
+    }
+    scenes.heartbeat(worker, resources=json.dumps(resources))
+    line = row(overview(browser), worker)
+    said = [" ".join(unescape(re.sub(r"<[^>]*>", "", one)).split()) for one in re.findall(LENT, line, re.DOTALL)]
+    assert said == ["<browser>: 1,100 of 1,200 lent, 3 waiting", "session: 0 of 2 lent"]
+    scenes.heartbeat(worker, state="stopped", resources=json.dumps(resources))
+    assert not re.findall(LENT, row(overview(browser), worker))
 
 
 def test_a_worker_that_fell_silent_is_shown_as_lost(browser: Client) -> None:

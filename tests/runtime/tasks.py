@@ -5,6 +5,7 @@ import contextvars
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from django.db import DatabaseError, connection, transaction
 
 from shiftboss import task
 from shiftboss.queue.errors import LeaseLost
+from shiftboss.queue.resources import Resource
 
 
 def write(kind: str, name: Any) -> None:
@@ -80,6 +82,41 @@ async def pass_gate_in_loop(name: Any, gate: str) -> None:
     while not opened(gate):
         await asyncio.sleep(0.01)
     write("ended", name)
+
+
+@task(isolation="process")
+def pass_gate_alone(name: Any, gate: str) -> None:
+    """As `pass_gate`, in an executor to itself."""
+    write("began", name)
+    while not opened(gate):
+        time.sleep(0.01)
+    write("ended", name)
+
+
+@task(isolation="process")
+async def tell_process() -> list[Any]:
+    """A coroutine in an executor to itself."""
+    await asyncio.sleep(0)
+    return [os.getpid(), threading.current_thread().name]
+
+
+@task(isolation="process")
+def leave_children(gate: str) -> None:
+    """Start a process in a session of its own, one in another without this one's environment, and be deaf."""
+    for environment in (None, {"PATH": os.environ["PATH"]}):
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True, env=environment)
+        write("child", child.pid)
+    while not opened(gate):
+        time.sleep(0.01)
+
+
+@task(max_attempts=2, backoff=0)
+def tick(name: Any) -> None:
+    """Say so again and again, deaf to everything."""
+    write("began", name)
+    while True:
+        write("tick", name)
+        time.sleep(0.01)
 
 
 @task(isolation="thread")
@@ -405,3 +442,29 @@ def save_when_lost(context: Any, gate: str) -> str:
         write("refused", "saves")
         raise
     return "saved"
+
+
+class Desk:
+    """What a job works at."""
+
+    def __init__(self) -> None:
+        write("made", os.getpid())
+        self.used = 0
+
+    def close(self) -> None:
+        """Be done with it."""
+        write("closed", os.getpid())
+
+
+desk = Resource("desk", create=Desk, destroy=Desk.close, validate=lambda one: one.used < 2, maximum=1)
+
+
+@task(takes_context=True, resource="desk")
+def work_at(context: Any, name: Any, gate: str) -> int:
+    """Wait for a gate at the desk; tells how often it was used."""
+    write("began", name)
+    while not opened(gate):
+        context.raise_if_cancelled()
+        time.sleep(0.01)
+    context.resource.used += 1
+    return int(context.resource.used)

@@ -29,7 +29,7 @@ def told(job_id: str) -> list[tuple[int, Any]]:
 
 @pytest.mark.requirement("L16", "L17", "L18", "N8")
 def test_an_attempt_goes_on_where_the_one_before_has_saved_and_all_it_told_is_kept(house: House) -> None:
-    house.worker(STAGE_SECONDS=0.05)
+    house.worker(STAGE_SECONDS=0.05, LEASE_SECONDS=30)
     job_id = tasks.tell.using(backoff=0).enqueue(10).id
     wait_for_state(job_id, State.COMPLETED)
     assert [a.error_type for a in attempts(job_id)] == ["ValueError"]
@@ -45,11 +45,11 @@ def test_an_attempt_goes_on_where_the_one_before_has_saved_and_all_it_told_is_ke
 
 @pytest.mark.requirement("L16", "L18", "L26", "L30")
 def test_what_a_coroutine_told_is_in_the_record_while_it_runs_and_outlives_its_process(house: House) -> None:
-    worker = house.worker(STAGE_SECONDS=0.05)
+    worker = house.worker(STAGE_SECONDS=0.05, LEASE_SECONDS=30)
     job_id = tasks.tell_in_loop.enqueue(gate="go").id
     house.wait_for_lines("began", 1)
     assert column(job_id, "checkpoint") == {"stage": 1}
-    wait_for(lambda: column(job_id, "progress") == {"stage": "waits"}, seconds=10)
+    wait_for(lambda: column(job_id, "progress") == {"stage": "waits"}, seconds=20)
     assert told(job_id) == [(1, {"name": "waits", "data": {}})]
     [executor] = worker.executors()
     executor.kill()
@@ -62,7 +62,7 @@ def test_what_a_coroutine_told_is_in_the_record_while_it_runs_and_outlives_its_p
 
 @pytest.mark.requirement("L4", "L18", "N9")
 def test_a_checkpoint_under_a_fence_that_is_over_is_refused_and_its_handler_hears_of_it(house: House) -> None:
-    house.worker(LEASE_SECONDS=60, HEARTBEAT_SECONDS=20)
+    house.worker(LEASE_SECONDS=600, HEARTBEAT_SECONDS=200)
     job_id = tasks.save_when_lost.enqueue(gate="go").id
     house.wait_for_lines("began", 1)
     # Somebody else has the job in the meantime.

@@ -239,6 +239,14 @@ class Queues(Shown):
     capped: bool = Field(description="a count of finished jobs stops at a limit: there are at least that many")
 
 
+class Lent(Shown):
+    """How many of a resource a worker has made, has lent out, and how many jobs wait for one."""
+
+    made: int
+    lent: int
+    waiting: int
+
+
 class Worker(Shown):
     """A worker that lives, or ended within the last hour."""
 
@@ -255,7 +263,10 @@ class Worker(Shown):
     lease_seconds: float
     lag_ms: int
     worst_lag_ms: int
+    tainted: int = Field(description="executors that only wait for their end")
+    dropped: int = Field(description="observations that reached no observer")
     queues: list[str]
+    resources: dict[str, Lent] = Field(description="what its jobs are lent, by name")
 
 
 class Status(Shown):
