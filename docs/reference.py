@@ -5,6 +5,7 @@ Signatures are taken from the source, promises are the docstrings; here stand on
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from enum import EnumMeta
 from importlib import import_module
@@ -24,7 +25,10 @@ what is told there holds here too. How it all goes together is told by [tasks](t
 line in [cli](cli.md).
 """
 
-MODULES = {"shiftboss": ""}
+MODULES = {
+    "shiftboss": "",
+    "shiftboss.testing": "For a project's own tests; [testing](testing.md) says which of them when.\n\n",
+}
 """Modules with public names, each with the sentence that begins its chapter."""
 
 EXAMPLES = {
@@ -54,11 +58,29 @@ EXAMPLES = {
         if context.cancelled is shiftboss.Cause.SHUTDOWN:
             ...  # it will run again: nothing to clean up
         """,
+    "Checkpoint": """
+        @task(takes_context=True)
+        def import_pages(context, count):
+            done: int = context.checkpoint.data or 0  # a shiftboss.Checkpoint
+            for number in range(done, count):
+                import_page(number)
+                context.checkpoint.save(number + 1)
+        """,
     "Context": """
         @task(takes_context=True)
         def poll(context: shiftboss.Context, export_id):
             if not is_ready(export_id):
                 context.snooze(60)
+        """,
+    "DummyBackend": """
+        TASKS = {"default": {"BACKEND": "shiftboss.testing.DummyBackend", "QUEUES": []}}
+        """,
+    "EnqueuedJob": """
+        [job] = enqueued(send_receipt)  # an EnqueuedJob
+        assert job.priority == 10
+        """,
+    "ImmediateBackend": """
+        TASKS = {"default": {"BACKEND": "shiftboss.testing.ImmediateBackend", "QUEUES": []}}
         """,
     "InTransaction": """
         with transaction.atomic():
@@ -70,6 +92,15 @@ EXAMPLES = {
             report.using(deadline=deadline).enqueue(month)
         except shiftboss.InvalidJob as problem:
             form.add_error("deadline", str(problem))
+        """,
+    "JobFacts": """
+        class Metrics:
+            def on_success(self, facts: shiftboss.JobFacts):
+                statsd.timing(facts.task, facts.seconds)
+        """,
+    "JobRun": """
+        [done] = run_jobs()  # a JobRun
+        assert (done.outcome, done.result) == ("completed", 3)
         """,
     "KeyHeld": """
         try:
@@ -116,6 +147,18 @@ EXAMPLES = {
         except shiftboss.SchemaTooOld:
             ...  # run `manage.py migrate`
         """,
+    "Resource": """
+        browser = shiftboss.Resource("browser", create=launch, destroy=close, maximum=2)
+
+
+        @task(takes_context=True, resource="browser")
+        def take_picture(context, address):
+            return context.resource.screenshot(address)
+        """,
+    "RunningWorker": """
+        with running_worker() as worker:  # a RunningWorker
+            assert "keeper.started" in worker.output
+        """,
     "Scope": """
         @task(key="nightly-cleanup", key_scope=shiftboss.Scope.GLOBAL)
         def clean_up(): ...
@@ -160,14 +203,36 @@ EXAMPLES = {
         except shiftboss.UnsupportedDatabase:
             ...  # the settings name another database than PostgreSQL 15 or newer
         """,
+    "WorkerFacts": """
+        class Metrics:
+            def on_drain(self, facts: shiftboss.WorkerFacts):
+                log.info("worker %s drains %d jobs", facts.worker_id, facts.in_hand)
+        """,
+    "assert_enqueued": """
+        assert_enqueued(send_receipt, args=[order.id], queue="mail", count=1)
+        """,
+    "assert_not_enqueued": """
+        assert_not_enqueued(send_receipt)
+        """,
     "backfill": """
-        shiftboss.backfill(
-            send_receipt, Order.objects.values_list("id", flat=True).iterator(), name="receipts 2026", concurrency=5
-        )
+        orders = Order.objects.values_list("id", flat=True).iterator()
+        shiftboss.backfill(send_receipt, orders, name="receipts 2026", concurrency=5)
+        """,
+    "enqueued": """
+        assert [job.args for job in enqueued(queue="mail")] == [(order.id,)]
         """,
     "enqueue_many": "enqueue_many(send_receipt.with_arguments(order.id) for order in orders)",
     "owner_of_request": "send_receipt.using(authority=shiftboss.owner_of_request(request)).enqueue(order.id)",
     "owner_of_user": "send_receipt.using(authority=shiftboss.owner_of_user(order.customer)).enqueue(order.id)",
+    "run_jobs": """
+        send_receipt.enqueue(order.id)
+        [done] = run_jobs()
+        assert done.outcome == "completed"
+        """,
+    "running_worker": """
+        with running_worker() as worker:
+            result.wait_end(seconds=60)
+        """,
     "task": """
         @task(max_attempts=3, backoff=[1, 10])
         def send_receipt(order_id): ...
@@ -265,7 +330,9 @@ def _signature(function: Any) -> str:
     for group in (arguments.posonlyargs, arguments.args):
         group[:] = [argument for argument in group if argument.arg not in ("self", "cls")]
     start = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
-    return f"{start}{node.name}({ast.unparse(arguments)}) -> {ast.unparse(node.returns or ast.Constant(None))}"
+    # As one writes it, and not as it is unparsed: with room around the default of what has a type.
+    told = re.sub(r"(: [^=]+?)=", r"\1 = ", ast.unparse(arguments))
+    return f"{start}{node.name}({told}) -> {ast.unparse(node.returns or ast.Constant(None))}"
 
 
 def _returns(function: Any) -> str:

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     from shiftboss.queue.errors import StoreUnavailable as StoreUnavailable
     from shiftboss.queue.errors import UnsupportedDatabase as UnsupportedDatabase
     from shiftboss.queue.jobs import OnConflict as OnConflict
+    from shiftboss.queue.observation import JobFacts as JobFacts
+    from shiftboss.queue.observation import WorkerFacts as WorkerFacts
+    from shiftboss.queue.resources import Resource as Resource
     from shiftboss.queue.results import ShiftbossResult as ShiftbossResult
     from shiftboss.queue.runtime.context import Cancelled as Cancelled
     from shiftboss.queue.runtime.context import Cause as Cause
     from shiftboss.queue.runtime.context import Context as Context
+    from shiftboss.queue.runtime.notes import Checkpoint as Checkpoint
     from shiftboss.queue.tasks import ShiftbossTask as ShiftbossTask
     from shiftboss.queue.tasks import task as task
 
@@ -46,9 +50,11 @@ _HOMES = {
     "Busy": "shiftboss.queue.errors",
     "Cancelled": "shiftboss.queue.runtime.context",
     "Cause": "shiftboss.queue.runtime.context",
+    "Checkpoint": "shiftboss.queue.runtime.notes",
     "Context": "shiftboss.queue.runtime.context",
     "InTransaction": "shiftboss.queue.errors",
     "InvalidJob": "shiftboss.queue.errors",
+    "JobFacts": "shiftboss.queue.observation",
     "KeyHeld": "shiftboss.queue.errors",
     "LeaseLost": "shiftboss.queue.errors",
     "MovedOn": "shiftboss.queue.errors",
@@ -57,6 +63,7 @@ _HOMES = {
     "NotStorable": "shiftboss.queue.errors",
     "OnConflict": "shiftboss.queue.jobs",
     "Owner": "shiftboss.queue.authority",
+    "Resource": "shiftboss.queue.resources",
     "SchemaTooOld": "shiftboss.queue.errors",
     "Scope": "shiftboss.queue.authority",
     "ShiftbossError": "shiftboss.queue.errors",
@@ -66,6 +73,7 @@ _HOMES = {
     "StoreUnavailable": "shiftboss.queue.errors",
     "System": "shiftboss.queue.authority",
     "UnsupportedDatabase": "shiftboss.queue.errors",
+    "WorkerFacts": "shiftboss.queue.observation",
     "backfill": "shiftboss.queue.backfills",
     "enqueue_many": "shiftboss.queue.backend",
     "owner_of_request": "shiftboss.queue.authority",
@@ -79,9 +87,11 @@ __all__ = [
     "Busy",
     "Cancelled",
     "Cause",
+    "Checkpoint",
     "Context",
     "InTransaction",
     "InvalidJob",
+    "JobFacts",
     "KeyHeld",
     "LeaseLost",
     "MovedOn",
@@ -90,6 +100,7 @@ __all__ = [
     "NotStorable",
     "OnConflict",
     "Owner",
+    "Resource",
     "SchemaTooOld",
     "Scope",
     "ShiftbossError",
@@ -99,6 +110,7 @@ __all__ = [
     "StoreUnavailable",
     "System",
     "UnsupportedDatabase",
+    "WorkerFacts",
     "backfill",
     "enqueue_many",
     "owner_of_request",

@@ -200,7 +200,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     if not calls:
         return []
     backend = task_backends[next(iter(backends))]
-    if len(backends) > 1 or not isinstance(backend, ShiftbossBackend):
+    if len(backends) > 1 or not hasattr(backend, "enqueue_calls"):
         raise InvalidJob(f"enqueue_many wants tasks of one Shiftboss backend, not of {sorted(backends)}")
     return backend.enqueue_calls(calls)
 

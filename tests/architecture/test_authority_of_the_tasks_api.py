@@ -65,7 +65,6 @@ ELSEWHERE = {
     "ShiftbossBackend.authority": "only says which one counts",
     "ShiftbossBackend.check": "a system check",
     "ShiftbossBackend.get_result": "result_of in the name of the backend's own option",
-    "ShiftbossBackend.task_class": "a class",
     "ShiftbossResult.await_end": "by the verbs of store/awaiting.py, on a connection of its own",
     "ShiftbossResult.wait_end": "as await_end",
     "ShiftbossTask.key_of": "reads the arguments that it is given",

@@ -90,7 +90,7 @@ def own_members(kind: type) -> set[str]:
         name
         for owner in ours
         for name, value in vars(owner).items()
-        if not name.startswith("_") and (callable(value) or isinstance(value, property | classmethod))
+        if not name.startswith("_") and (inspect.isroutine(value) or isinstance(value, property | classmethod))
     }
 
 
@@ -115,10 +115,12 @@ def told(line: str) -> list[tuple[str, Any, bool]]:
     """The parameters of a signature as it is written on the page."""
     rest = line.removeprefix("async ")
     namespace: dict[str, Any] = {}
-    code = f"from __future__ import annotations\ndef {rest}: ..."
+    tree = ast.parse(f"from __future__ import annotations\ndef {rest}: ...")
+    arguments = tree.body[1].args
     # Defaults are names of the module that it stands in; whether there is one is all that is asked here.
-    code = re.sub(r" = ([^,)]+)", " = None", code)
-    exec(compile(code, "reference.md", "exec"), namespace)
+    arguments.defaults = [ast.Constant(None)] * len(arguments.defaults)
+    arguments.kw_defaults = [one and ast.Constant(None) for one in arguments.kw_defaults]
+    exec(compile(ast.fix_missing_locations(tree), "reference.md", "exec"), namespace)
     return parameters(inspect.signature(namespace[rest.partition("(")[0]]))
 
 

@@ -8,6 +8,11 @@ from django.db import Error
 from shiftboss.conf import ConfigError
 from shiftboss.queue.errors import ShiftbossError
 
+ONLY_A_PROGRAM = (
+    "shiftboss_maintainer takes the place of the process that it is started in, and closes its connections: start "
+    "it as a program of its own. In a test, shiftboss.testing.run_jobs() runs jobs in the test's transaction"
+)
+
 
 class Command(BaseCommand):
     """Checks the database, then execs the maintainer."""
@@ -19,6 +24,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         """Never returns, unless it refuses."""
+        if not self._called_from_command_line:
+            raise CommandError(ONLY_A_PROGRAM)
         from shiftboss.queue.launch import become, maintainer_config, refuse_unready_database
 
         try:

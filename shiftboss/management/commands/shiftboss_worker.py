@@ -9,6 +9,11 @@ from django.db import Error
 from shiftboss.conf import ConfigError
 from shiftboss.queue.errors import ShiftbossError
 
+ONLY_A_PROGRAM = (
+    "shiftboss_worker takes the place of the process that it is started in, and closes its connections: start "
+    "it as a program of its own. In a test, shiftboss.testing.run_jobs() runs jobs in the test's transaction"
+)
+
 
 class Command(BaseCommand):
     """Checks the database, then execs the keeper, which starts the executors."""
@@ -24,6 +29,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, pool: str, **__: Any) -> None:
         """Never returns, unless it refuses."""
+        if not self._called_from_command_line:
+            raise CommandError(ONLY_A_PROGRAM)
         from shiftboss.queue.launch import become, keeper_config, refuse_unready_database
 
         try:
