@@ -25,6 +25,14 @@ class NotStorable(InvalidJob, TypeError):
     """A value cannot be held by JSON or by PostgreSQL's jsonb, or is over the configured size."""
 
 
+class InvalidArguments(ShiftbossError):
+    """Stored arguments do not fit the task's signature or type hints; the text names them, never their values."""
+
+
+class InvalidResult(ShiftbossError):
+    """A handler's result is not what the type hint of its function says; the text names the field."""
+
+
 class KeyHeld(ShiftbossError):
     """Another live job holds the key; `holder` is its id."""
 

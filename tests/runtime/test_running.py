@@ -79,6 +79,8 @@ class Desk:
             function=function,
             takes_context=False,
             is_async=is_async,
+            arguments=lambda args, kwargs: (args, kwargs),
+            result=lambda value: value,
         )
 
     def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:

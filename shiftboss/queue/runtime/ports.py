@@ -117,6 +117,12 @@ class Handler(Protocol):
     call: Callable[..., Any]
     function: Callable[..., Any]  # the user's own, whose signature counts
 
+    def arguments(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The stored arguments as the function wants them. Raises InvalidArguments."""
+
+    def result(self, value: Any) -> Any:
+        """What the function has returned, as it is to be stored. Raises InvalidResult."""
+
 
 class Lane(Protocol):
     """Where coroutine jobs run, one at a time: what two of them must not share. Used on the loop's thread only."""

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from shiftboss.queue.contract import Claimed, Lease
-from shiftboss.queue.errors import LeaseLost, NotStorable, UnknownTask
+from shiftboss.queue.errors import InvalidArguments, InvalidResult, LeaseLost, NotStorable, UnknownTask
 from shiftboss.queue.outcomes import Done
 from shiftboss.queue.payload import decode_arguments
 from shiftboss.queue.revision import TaskConfig
@@ -90,10 +90,6 @@ class Run:
     def settle(self) -> None:
         """The handler's own transaction has completed the job: nothing that comes now can change that."""
         self.settled = True
-
-
-class InvalidArguments(Exception):
-    """The stored arguments do not fit the task's signature."""
 
 
 class Runner:
@@ -193,7 +189,7 @@ class Runner:
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
-                outcome = self._returned(run, value)
+                outcome = self._returned(run, handler, value)
         except BaseException as error:
             outcome = _executor_error(run, error)
         self._tidy()
@@ -209,7 +205,7 @@ class Runner:
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
-                outcome = self._returned(run, value)
+                outcome = self._returned(run, handler, value)
         except BaseException as error:
             outcome = _executor_error(run, error)
         self._end(run, outcome)
@@ -248,7 +244,7 @@ class Runner:
         return handler
 
     def _call(self, handler: Handler, run: Run) -> Any:
-        args, kwargs = decode_arguments(run.order.args)
+        args, kwargs = handler.arguments(*decode_arguments(run.order.args))
         if handler.takes_context:
             args = [self._context(run), *args]
         try:
@@ -304,12 +300,14 @@ class Runner:
     def _is_lost(self, run: Run) -> bool:
         return run.token.cause is Cause.LEASE_LOST or boot_clock() >= self._board.expiry(run.order.ticket)
 
-    def _returned(self, run: Run, value: Any) -> list[Any]:
+    def _returned(self, run: Run, handler: Handler, value: Any) -> list[Any]:
         seconds = run.seconds
         if run.settled:
             return ["settled", run.order.ticket, seconds]
         try:
-            return ["done", run.order.ticket, self._handlers.encode_result(value), seconds]
+            return ["done", run.order.ticket, self._handlers.encode_result(handler.result(value)), seconds]
+        except InvalidResult as error:
+            return self._failure(run.order, error, seconds, code="invalid_result")
         except NotStorable as error:
             return self._failure(run.order, error, seconds, code="result_not_storable")
 
