@@ -25,6 +25,7 @@ from shiftboss.queue.runtime.ports import Handler, Lane
 from shiftboss.queue.store.lease import complete_here
 from shiftboss.queue.store.statement import run
 from shiftboss.queue.tasks import config_of
+from shiftboss.queue.typed import Typed
 
 
 class TaskHandler:
@@ -34,7 +35,7 @@ class TaskHandler:
     to itself.
     """
 
-    __slots__ = ("call", "config", "function", "is_async", "takes_context")
+    __slots__ = ("_typed", "call", "config", "function", "is_async", "takes_context")
 
     def __init__(self, task: Task, config: TaskConfig) -> None:
         coroutine = inspect.iscoroutinefunction(task.func)
@@ -43,6 +44,22 @@ class TaskHandler:
         self.is_async: bool = coroutine and config.isolation not in ("thread", "process")
         self.function: Callable[..., Any] = task.func
         self.call: Callable[..., Any] = task.call if coroutine and not self.is_async else task.func
+        self._typed: Typed | None = None
+
+    @property
+    def typed(self) -> Typed:
+        """The type hints of the function, read at its first run."""
+        if self._typed is None:
+            self._typed = Typed(self.function, takes_context=self.takes_context)
+        return self._typed
+
+    def arguments(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The stored arguments as the type hints want them. Raises InvalidArguments."""
+        return self.typed.arguments(args, kwargs)
+
+    def result(self, value: Any) -> Any:
+        """The result as the type hint wants it. Raises InvalidResult."""
+        return self.typed.result(value)
 
 
 class DjangoLane:
