@@ -19,10 +19,10 @@ def ledger(dsn: str) -> Iterator[None]:
 
 @pytest.mark.requirement("B12", "L30")
 def test_effects_and_completions_are_as_many_as_jobs_whoever_is_killed(house: House) -> None:
-    blows = [Blow("backend", "open")] * 8 + [Blow("executor", "open"), Blow("executor", "committed")] * 3
+    blows = [Blow("backend", "open")] * 10 + [Blow("executor", "open"), Blow("executor", "committed")] * 2
     blows += [Blow("keeper", "open"), Blow("keeper", "committed")]
     storm = Storm(house, jobs=500, blows=blows, processes=1, threads=8)
-    storm.run(seconds=120)
+    storm.run(seconds=240)
     account = storm.account()
     assert account.pop("cut_short") >= 10
     assert account == {"effects": 500, "numbers": 500, "completions": 500, "agreeing": 500, "live": 0}
