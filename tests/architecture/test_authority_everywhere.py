@@ -341,12 +341,6 @@ def test_every_method_of_the_memory_store_takes_an_authority_by_keyword_and_with
     assert {name for name, verb in MEMORY.items() if not takes_authority(verb)} == set(MEMORY_OF_NOBODY)
 
 
-@EACH
-def test_a_call_without_an_authority_is_refused(call: Function, scene: Scene) -> None:
-    with pytest.raises(TypeError, match="authority"):
-        perform(call, scene)
-
-
 def empty_variants(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments, and once more with nothing in the lists: nothing to do is no reason to let pass."""
     yield given
@@ -355,16 +349,14 @@ def empty_variants(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @EACH
-def test_what_is_no_authority_is_refused_before_anything_is_done(call: Function, scene: Scene) -> None:
+def test_a_call_without_an_authority_is_refused_before_anything_is_done(call: Function, scene: Scene) -> None:
+    with pytest.raises(TypeError, match="authority"):
+        perform(call, scene)
     for given in empty_variants(scene.values(call)):
         for nobody in NEITHER:
             with pytest.raises(TypeError, match=r"must be Owner|for System"):
                 start(call, scene, **given, authority=nobody)
-
-
-@EACH
-def test_the_system_is_not_refused(call: Function, scene: Scene) -> None:
-    """So that the refusals above are about the authority, and not about the other arguments."""
+    # So that the refusals are about the authority, and not about the other arguments.
     start(call, scene, **scene.values(call), authority=System())
 
 

@@ -113,10 +113,10 @@ def test_a_call_without_an_authority_is_refused(make: Make, job_id: str) -> None
 
 
 @EACH
-@pytest.mark.parametrize("nobody", ["", "victim", "system", True, 1, Owner, System], ids=repr)
-def test_what_is_no_authority_is_refused(make: Make, nobody: Any, job_id: str) -> None:
-    with pytest.raises(TypeError, match="authority must be"):
-        make(nobody, job_id)
+def test_what_is_no_authority_is_refused(make: Make, job_id: str) -> None:
+    for nobody in ("", "victim", "system", True, 1, Owner, System):
+        with pytest.raises(TypeError, match="authority must be"):
+            make(nobody, job_id)
 
 
 @pytest.mark.parametrize("make", REACH.values(), ids=REACH)
