@@ -1,7 +1,6 @@
 -- enqueue: a follow-up of the job that runs under the key; it becomes available when that one has ended.
+-- Its revision was noted by enqueue_keyed.sql, which came before.
 -- Guard: the holder runs; the unique index shiftboss_job_follow_up. Index: shiftboss_job_key.
-with
--- part: noted_revision
 insert into shiftboss_job (
 -- part: new_job
     , follow_up)

@@ -1,9 +1,7 @@
 -- enqueue with on_conflict `replace`: the waiting holder of the key is superseded by the new job.
+-- Its revision was noted by enqueue_keyed.sql, which came before.
 -- Guard: the holder still waits (a job keeps its key and its owner, which holders.sql tells). Indexes: primary key, shiftboss_job_key.
-with
--- part: noted_revision
-,
-ended as (
+with ended as (
     delete from shiftboss_job j
     where j.id = %(holder)s and j.state in ('scheduled', 'available', 'retryable')
     returning j.*, 'cancelled' as final_state, null::bigint as final_worker, 'superseded' as new_cause,
