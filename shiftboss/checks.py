@@ -107,9 +107,15 @@ HOSTS = Known(
     deploy=True,
 )
 
+OBSERVERS = Known(
+    "shiftboss.W007",
+    '`SHIFTBOSS["OBSERVERS"]` names something that cannot be imported, or has none of the methods of an observer',
+    "Correct the dotted path; docs/observers.md has the methods. Jobs run all the same, and nobody is told.",
+)
+
 KNOWN = (
     *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS),
-    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS),
+    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS),
 )
 
 Found = list[checks.CheckMessage]
@@ -204,6 +210,24 @@ def authorizers_can_be_asked(**_: Any) -> Found:
                 found.append(AUTHORIZERS.says(f'SHIFTBOSS["{key}"]: {path!r} is a coroutine function'))
         except (Exception, SystemExit) as problem:  # an import runs the project's code
             found.append(AUTHORIZERS.says(f'SHIFTBOSS["{key}"]: {type(problem).__name__}: {problem}'))
+    return found
+
+
+@register
+def observers_can_be_told(**_: Any) -> Found:
+    """W007."""
+    from shiftboss.queue.observers import imported
+
+    try:
+        paths = conf.get().observers
+    except conf.ConfigError:
+        return []
+    found: Found = []
+    for path in paths:
+        try:
+            imported(path)
+        except (Exception, SystemExit) as problem:  # an import runs the project's code
+            found.append(OBSERVERS.says(f'SHIFTBOSS["OBSERVERS"]: {path!r}: {type(problem).__name__}: {problem}'))
     return found
 
 

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.db import close_old_connections, transaction
@@ -32,15 +33,24 @@ FLUSH_SECONDS = 2.0
 
 
 def load(path: str) -> Any:
-    """The observer under a dotted path; a class is called without arguments.
+    """The observer under a dotted path; a class is called without arguments. Raises as `imported`."""
+    found = imported(path)
+    return found() if isinstance(found, type) else found
 
-    Raises ImportError, or TypeError where it has none of the methods.
+
+def imported(path: str) -> Any:
+    """The class or object under a dotted path.
+
+    Raises ImportError, or TypeError where it has none of the methods, or where nobody would await one.
     """
     found = import_string(path)
-    observer = found() if isinstance(found, type) else found
-    if not any(callable(getattr(observer, word, None)) for word in WORDS):
+    methods = [method for word in WORDS if callable(method := getattr(found, word, None))]
+    if not methods and not hasattr(found, "__getattr__"):
         raise TypeError(f"{path} has none of the methods {', '.join(WORDS)}")
-    return observer
+    for method in methods:
+        if iscoroutinefunction(method):
+            raise TypeError(f"{path}: {method.__name__} is a coroutine function, and observers are called")
+    return found
 
 
 class Audience:

@@ -37,6 +37,11 @@ SCENES: dict[str, list[dict[str, Any]]] = {
         {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.later"}},
     ],
     "shiftboss.W001": [{"TASKS": {}}],
+    "shiftboss.W007": [
+        {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Nobody"]}},
+        {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Everything", "tests.runtime.observers.Deaf"]}},
+        {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Late"]}},
+    ],
     "shiftboss.W002": [{"INSTALLED_APPS": ["django.contrib.auth", "django.contrib.contenttypes", "shiftboss"]}],
     "shiftboss.W003": [{"MIDDLEWARE": checks.NEEDED}],
     "shiftboss.W004": [{"DEBUG": True, "ALLOWED_HOSTS": ["*"]}],

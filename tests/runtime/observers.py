@@ -62,6 +62,13 @@ class Dier:
             psutil.Process().kill()
 
 
+class Late:
+    """Would have to be awaited."""
+
+    async def on_start(self, facts: Any) -> None:
+        """Nobody awaits it."""
+
+
 class Deaf:
     """Has no method that anybody calls."""
 

@@ -212,7 +212,12 @@ def test_a_backlog_drops_what_it_has_no_room_for_and_counts_it() -> None:
 
 @pytest.mark.parametrize(
     ("path", "error"),
-    [(HERE + "Nobody", ImportError), (HERE + "Deaf", TypeError), ("nothing", ImportError)],
+    [
+        (HERE + "Nobody", ImportError),
+        (HERE + "Deaf", TypeError),
+        (HERE + "Late", TypeError),
+        ("nothing", ImportError),
+    ],
 )
 def test_an_observer_that_is_none_is_refused_by_name(path: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=path.rpartition(".")[2]):

@@ -65,7 +65,8 @@ class Keeper:
         self._clock = boot_clock
         self._holdings = Holdings(config.lease_seconds)
         self._observing = Observing(config=config, holdings=self._holdings, clock=self._clock)
-        self._reporter = Reporter(client, self._holdings, settled=self._observing.settled)
+        settled = self._observing.settled if self._observing.wanted else None
+        self._reporter = Reporter(client, self._holdings, settled=settled)
         self._notebook = Notebook(client, self._holdings, report=self._hand_on)
         self._dispatcher = Dispatcher(clock=self._clock, isolated=config.isolated)
         self._revisions = Revisions(client)
