@@ -468,3 +468,15 @@ def work_at(context: Any, name: Any, gate: str) -> int:
         time.sleep(0.01)
     context.resource.used += 1
     return int(context.resource.used)
+
+
+@task(takes_context=True, backoff=0.1)
+def in_line(context: Any, number: int) -> int:
+    """Be run in order: some fail first, some put themselves off first."""
+    write("in_line", number)
+    time.sleep(0.02)
+    if context.attempt == 1 and number % 5 == 1:
+        raise ValueError("not yet")
+    if context.attempt == 1 and context.fence == 1 and number % 5 == 3:
+        context.snooze(0.1)
+    return number
