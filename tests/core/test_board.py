@@ -65,10 +65,24 @@ def test_an_expiry_crosses_between_processes(board: SlotBoard) -> None:
     other.close()
 
 
+@pytest.mark.requirement("N13")
+def test_the_time_of_a_start_crosses_between_processes_and_counts_only_once_it_was_made(board: SlotBoard) -> None:
+    other = SlotBoard(os.dup(board.fd))
+    other.begin(7, 12.5)
+    assert (board.began_at(7), board.state(7), board.began_at(6)) == (12.5, STARTED, 0.0)
+    other.mark(7, ENDED)
+    assert board.began_at(7) == 12.5
+    board.mark(7, NOT_STARTED)  # the ticket's next job
+    assert board.began_at(7) == 0.0
+    other.close()
+
+
 def test_places_do_not_touch_each_other(board: SlotBoard) -> None:
     for ticket in range(TICKETS):
         board.set_expiry(ticket, float(ticket))
+        board.begin(ticket, float(-ticket))
         board.mark(ticket, ticket % 3)
+    assert all(board.began_at(ticket) == (-ticket if ticket % 3 else 0) for ticket in range(TICKETS))
     assert all(board.expiry(ticket) == ticket and board.state(ticket) == ticket % 3 for ticket in range(TICKETS))
 
 

@@ -192,8 +192,8 @@ def test_a_worker_without_executors_for_single_jobs_leaves_those_to_others(house
     alone = tasks.pass_gate_alone.enqueue("alone", gate="go").id
     # Its task has become one that wants a process only after this one was enqueued.
     other = tasks.note.using(isolation="process").enqueue("other").id
-    tasks.note.enqueue("shared")
-    house.wait_for_lines("ran", 1)
+    tasks.nap.enqueue("shared", seconds=0)
+    house.wait_for_lines("ended", 1)
     assert job(alone).fence == 0
     wait_for(lambda: told(other), seconds=20)
     assert told(other)[0] == ("released", "task_not_here")

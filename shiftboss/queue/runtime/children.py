@@ -130,6 +130,8 @@ class Children:
         if executor in self.tainted:
             return
         if executor.neighbours and len(self.tainted) >= self._config.processes:
+            if self._stopping:
+                return  # the end of the drain ends it
             log.error("executor.too_many_tainted", extra={"pid": executor.pid, "tainted": len(self.tainted)})
             self.overrun = True
             self._give_up()

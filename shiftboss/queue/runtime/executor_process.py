@@ -272,8 +272,9 @@ class ExecutorProcess(asyncio.Protocol):
 
     def put_down(self) -> None:
         """Kill it because of its deaf jobs: nobody is to blame for the others' end."""
-        self._put_down = True
-        self.kill()
+        if not self._put_down:
+            self._put_down = True
+            self.kill()
 
     async def gone(self) -> None:
         """Wait until the process has ended and its death has been reported."""
