@@ -163,6 +163,18 @@ EXAMPLES = {
         @task(key="nightly-cleanup", key_scope=shiftboss.Scope.GLOBAL)
         def clean_up(): ...
         """,
+    "Secret": """
+        @task(takes_context=True, secrets=["mail_password"])
+        def send_receipt(context, order_id):
+            password = context.secrets["mail_password"]  # a Secret
+            mailer.login("shop", password.reveal())
+        """,
+    "SecretUnavailable": """
+        try:
+            password = context.secrets["mail_password"]
+        except shiftboss.SecretUnavailable:
+            context.snooze(600)
+        """,
     "ShiftbossError": """
         try:
             result.cancel()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.errors import NotAllowed as NotAllowed
     from shiftboss.queue.errors import NotStorable as NotStorable
     from shiftboss.queue.errors import SchemaTooOld as SchemaTooOld
+    from shiftboss.queue.errors import SecretUnavailable as SecretUnavailable
     from shiftboss.queue.errors import ShiftbossError as ShiftbossError
     from shiftboss.queue.errors import StillRunning as StillRunning
     from shiftboss.queue.errors import StoreUnavailable as StoreUnavailable
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.runtime.context import Cause as Cause
     from shiftboss.queue.runtime.context import Context as Context
     from shiftboss.queue.runtime.notes import Checkpoint as Checkpoint
+    from shiftboss.queue.secrets import Secret as Secret
     from shiftboss.queue.tasks import ShiftbossTask as ShiftbossTask
     from shiftboss.queue.tasks import task as task
 
@@ -66,6 +68,8 @@ _HOMES = {
     "Resource": "shiftboss.queue.resources",
     "SchemaTooOld": "shiftboss.queue.errors",
     "Scope": "shiftboss.queue.authority",
+    "Secret": "shiftboss.queue.secrets",
+    "SecretUnavailable": "shiftboss.queue.errors",
     "ShiftbossError": "shiftboss.queue.errors",
     "ShiftbossResult": "shiftboss.queue.results",
     "ShiftbossTask": "shiftboss.queue.tasks",
@@ -103,6 +107,8 @@ __all__ = [
     "Resource",
     "SchemaTooOld",
     "Scope",
+    "Secret",
+    "SecretUnavailable",
     "ShiftbossError",
     "ShiftbossResult",
     "ShiftbossTask",

@@ -68,9 +68,9 @@ MIGRATES = Known(
 )
 AUTHORIZERS = Known(
     "shiftboss.E008",
-    '`SHIFTBOSS["QUEUE_AUTHORIZER"]` or `["WATCH_AUTHORIZER"]` leads to no function, or to a coroutine function: '
-    "nobody is let through",
-    "Name a plain function by its dotted path, which answers True or False.",
+    '`SHIFTBOSS["QUEUE_AUTHORIZER"]`, `["WATCH_AUTHORIZER"]` or `["SECRET_PROVIDER"]` leads to no function, or to '
+    "a coroutine function: nobody is let through, and no secret is given",
+    "Name a plain function by its dotted path. An authorizer answers True or False, a provider the value.",
 )
 NO_BACKEND = Known(
     "shiftboss.W001",
@@ -202,6 +202,7 @@ def authorizers_can_be_asked(**_: Any) -> Found:
     for key, path in (
         ("QUEUE_AUTHORIZER", config.queue_authorizer),
         ("WATCH_AUTHORIZER", config.watch_authorizer),
+        ("SECRET_PROVIDER", config.secret_provider),
     ):
         if path is None:
             continue

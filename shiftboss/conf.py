@@ -98,6 +98,11 @@ class Config:
         "dotted path of `f(authority, job_id, key) -> bool`: who becomes a watcher by asking for a key that a job "
         "holds already; nobody where it is not set",
     )
+    secret_provider: str | None = setting(
+        None,
+        "dotted path of `f(name, *, job_id, task)`: the value, text or bytes, of a secret that the task lists; it "
+        "is asked in the executor, whenever a handler wants one",
+    )
     observers: tuple[str, ...] = setting((), "dotted paths of observers of what workers do")
     observer_backlog: int = setting(
         1000, "observations that may wait for the observers; more are dropped and counted"

@@ -80,8 +80,16 @@ class UnknownResource(ShiftbossError):
     """No resource of this name is declared in the executor."""
 
 
+class SecretUnavailable(ShiftbossError):
+    """The secret cannot be had: nobody provides it, or what its provider gave is no secret."""
+
+
 class LeaseLost(ShiftbossError):
     """The lease is no longer held: expired, superseded, or never this worker's. Nothing was changed."""
+
+
+class WorkerEnded(ShiftbossError):
+    """An in-process worker cannot start: it was ended for good, or a run of before has not ended yet."""
 
 
 class StoreUnavailable(ShiftbossError):

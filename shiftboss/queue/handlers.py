@@ -8,7 +8,7 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections, transaction
-from django.utils.module_loading import autodiscover_modules
+from django.utils.module_loading import autodiscover_modules, import_string
 
 from shiftboss import conf
 from shiftboss.compat import Task
@@ -16,7 +16,7 @@ from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import System
 from shiftboss.queue.backend import backend_of_the_record
 from shiftboss.queue.contract import Lease
-from shiftboss.queue.errors import InTransaction, UnknownTask
+from shiftboss.queue.errors import InTransaction, SecretUnavailable, UnknownTask
 from shiftboss.queue.outcomes import Done
 from shiftboss.queue.resources import Resource, resource
 from shiftboss.queue.retry import backoff_seconds
@@ -84,6 +84,13 @@ class DjangoLane:
         if self._key in SyncToAsync.context_to_thread_executor:
             await sync_to_async(self._after_job)()
 
+    def close(self) -> None:
+        """End the lane's thread, and close its connections."""
+        executor = SyncToAsync.context_to_thread_executor.pop(self._key, None)
+        if executor is not None:
+            executor.submit(connections.close_all)
+            executor.shutdown(wait=False)
+
 
 class DjangoHandlers:
     """`Handlers` over the installed apps. Tasks in an app's `tasks` module are found at start."""
@@ -117,6 +124,16 @@ class DjangoHandlers:
             base_seconds=self._config.backoff_seconds,
             cap_seconds=self._config.backoff_cap_seconds,
         )
+
+    def secret(self, name: str, *, job_id: int, task: str) -> object:
+        """What SHIFTBOSS["SECRET_PROVIDER"] says. Raises SecretUnavailable where it is not set."""
+        if self._config.secret_provider is None:
+            raise SecretUnavailable(
+                f"there is nobody to give the secret {name!r}: set SHIFTBOSS['SECRET_PROVIDER'] to the dotted "
+                "path of a function"
+            )
+        value: object = import_string(self._config.secret_provider)(name, job_id=job_id, task=task)
+        return value
 
     def resource(self, name: str) -> Resource:
         """The resource that a module of this project has declared. Raises UnknownResource."""
@@ -156,6 +173,10 @@ class DjangoHandlers:
                 del connections[connection.alias]  # it would stay in its block
             else:
                 connection.close_if_unusable_or_obsolete()
+
+    def after_thread(self) -> None:
+        """Close all connections of this thread."""
+        connections.close_all()
 
     def lane(self) -> Lane:
         """A lane for coroutines: a thread for their synchronous calls."""

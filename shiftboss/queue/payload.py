@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from shiftboss.queue.errors import NotStorable
+from shiftboss.queue.secrets import Secret
 
 # The type, its key and its text; a datetime is a date too, so it comes first.
 _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
@@ -120,6 +121,8 @@ def _storable(value: Any, where: str) -> Any:
     for kind, key, dump, _ in _CODECS:
         if isinstance(value, kind):
             return {key: dump(value)}
+    if isinstance(value, Secret):
+        raise NotStorable(f"{where} is the secret {value.name!r}, which is stored nowhere: pass its name instead")
     raise NotStorable(
         f"Unsupported type: {where} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be "
         "stored as JSON: pass an id or a plain value instead"

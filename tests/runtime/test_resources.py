@@ -115,6 +115,8 @@ class Desk:
             call=function,
             function=function,
             takes_context=True,
+            arguments=lambda args, kwargs: (args, kwargs),
+            result=lambda value: value,
             is_async=asyncio.iscoroutinefunction(function),
         )
 

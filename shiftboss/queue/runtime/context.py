@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.runtime.notes import Checkpoint, Telling, event_text, progress_text
 from shiftboss.queue.runtime.ports import Clock, boot_clock
+from shiftboss.queue.runtime.secrets import Secrets
 
 LONGEST_SNOOZE_SECONDS = 10 * 365 * 24 * 3600.0
 """No job is put off for longer, whatever a handler asks for: PostgreSQL's make_interval overflows silently."""
@@ -100,6 +101,7 @@ class Context:
     _task_result: Callable[[int], Any] | None = None
     _telling: Telling | None = None
     _checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    _secrets: Secrets = field(default_factory=Secrets)
     _resource: Callable[[], Any] = field(default=lambda: None)
     _complete: Callable[[Any], AbstractContextManager[None]] | None = None
 
@@ -129,7 +131,7 @@ class Context:
         """
         text = progress_text(value, total, message)
         if self._telling is not None:
-            self._telling.progress(text)
+            self._telling.progress(self._secrets.hidden(text))
 
     def event(self, name: str, /, **data: Any) -> None:
         """Tell of something that happened: `event("page_imported", number=7)`. It returns at once.
@@ -140,13 +142,19 @@ class Context:
         """
         text = event_text(name, data)
         if self._telling is not None:
-            self._telling.event(name, text)
+            self._telling.event(self._secrets.hidden(name), self._secrets.hidden(text))
 
     @property
     def checkpoint(self) -> Checkpoint:
         """Where an earlier attempt left off (`checkpoint.data`), and where the next one is to go on
         (`checkpoint.save(…)`)."""
         return self._checkpoint
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets that the task lists: `secrets["name"].reveal()`, in a coroutine
+        `(await secrets.aget("name")).reveal()`."""
+        return self._secrets
 
     @property
     def resource(self) -> Any:

@@ -122,6 +122,11 @@ class Telling:
         self._told = False
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether the run is over."""
+        return self._closed
+
     def progress(self, data: str) -> None:
         """The latest word on how far the run is."""
         with self._teller.lock:

@@ -133,6 +133,9 @@ class Lane(Protocol):
     async def tidy(self) -> None:
         """Tidy up after a job; called in a `context()`."""
 
+    def close(self) -> None:
+        """Let go of what it holds: no job comes any more, and the process goes on."""
+
 
 class Handlers(Protocol):
     """What the host application gives an executor: its tasks."""
@@ -145,6 +148,9 @@ class Handlers(Protocol):
 
     def backoff_seconds(self, config: TaskConfig, error: BaseException, failures: int) -> float:
         """What a retry waits after this failure (counted from 1)."""
+
+    def secret(self, name: str, *, job_id: int, task: str) -> object:
+        """The value of a secret, for this job. Raises SecretUnavailable, and what the provider raises."""
 
     def resource(self, name: str) -> Resource:
         """The resource of this name. Raises UnknownResource."""
@@ -166,6 +172,9 @@ class Handlers(Protocol):
 
     def after_job(self) -> None:
         """Tidy up in the thread that ran a job: database connections and the like."""
+
+    def after_thread(self) -> None:
+        """Let go of what this thread holds: it has run jobs, and ends before its process does."""
 
     def lane(self) -> Lane:
         """A new lane for coroutine jobs."""

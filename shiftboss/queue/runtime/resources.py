@@ -23,6 +23,9 @@ from shiftboss.queue.runtime.coroutines import Coroutines
 
 log = logging.getLogger("shiftboss.resources")
 
+LENDING = __file__
+"""Frames of this file are none of the user's."""
+
 LOOK_SECONDS = 0.1
 """How often a job that waits in line looks whether it should still run."""
 

@@ -22,12 +22,16 @@ from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.notes import Checkpoint, Teller, Telling
 from shiftboss.queue.runtime.ports import Handler, Handlers, boot_clock
-from shiftboss.queue.runtime.resources import Pools, ResourceFailed
+from shiftboss.queue.runtime.resources import LENDING, Pools, ResourceFailed
+from shiftboss.queue.runtime.secrets import Secrets
 from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.executor")
 
 LONGEST_RUN_MS = 2**31 - 1
+_TEXTS = {"done": (2,), "failed": (4, 6), "discarded": (2,), "quarantined": (3,)}
+"""Where the texts stand in an outcome that a handler has a part in: result, message, traceback."""
+
 LAST_RESORT_SECONDS = 60.0
 """The backoff of a failure whose own backoff could not be had."""
 
@@ -70,13 +74,14 @@ class Order(NamedTuple):
 class Run:
     """An order in the executor's hands."""
 
-    __slots__ = ("began", "order", "refused", "resource", "settled", "started", "telling", "token")
+    __slots__ = ("began", "order", "refused", "resource", "secrets", "settled", "started", "telling", "token")
 
     def __init__(self, order: Order, telling: Telling) -> None:
         self.order = order
         self.token = Token()
         self.telling = telling
         self.resource: Any = None
+        self.secrets: Secrets | None = None
         self.started = False
         self.began = time.perf_counter()
         self.settled = False
@@ -228,7 +233,7 @@ class Runner:
         if run.started:
             self._board.mark(run.order.ticket, ENDED)
         run.telling.close()
-        self._deliver(outcome)
+        self._deliver(_masked(run, outcome))
 
     def _tidy(self) -> None:
         try:
@@ -265,6 +270,7 @@ class Runner:
             _margin_seconds=2 * self._margin_seconds,
             _task_result=self._handlers.task_result,
             _telling=run.telling,
+            _secrets=self._secrets(run),
             _resource=lambda: run.resource,
             _checkpoint=Checkpoint(order.checkpoint, run.telling, partial(self._is_lost, run)),
             _complete=partial(self._complete, run),
@@ -289,6 +295,16 @@ class Runner:
             committed=run.settle,
         ):
             yield
+
+    def _secrets(self, run: Run) -> Secrets:
+        if run.secrets is None:
+            order = run.order
+            run.secrets = Secrets(
+                self._handler(order).config.secrets,
+                provide=lambda name: self._handlers.secret(name, job_id=order.job_id, task=order.task),
+                is_over=lambda: run.telling.closed,
+            )
+        return run.secrets
 
     def _lent(self, handler: Handler, run: Run) -> Any:
         """What the handler is to have around it; a run whose end is asked for leaves the line."""
@@ -352,10 +368,22 @@ class Runner:
         ]
 
 
+def _masked(run: Run, outcome: list[Any]) -> list[Any]:
+    """The outcome without the values of secrets that the run was given."""
+    if run.secrets is not None:
+        for place in _TEXTS.get(outcome[0], ()):
+            if isinstance(outcome[place], str):
+                outcome[place] = run.secrets.hidden(outcome[place])
+    return outcome
+
+
 def _tell_of(run: Run, error: BaseException) -> None:
     """Log what a handler raised after its job was completed."""
     evidence = describe(error)
-    text = f"{evidence.type}: {evidence.message}"[:200]
+    text = f"{evidence.type}: {evidence.message}"
+    if run.secrets is not None:
+        text = run.secrets.hidden(text)
+    text = text[:200]
     log.warning("job.raised_after_completion", extra={"job": run.order.job_id, "error": text})
 
 
@@ -383,9 +411,9 @@ def _alone(error: BaseException) -> BaseException:
 
 
 def _own_frames(error: BaseException) -> int:
-    """How many of the outermost frames are of this module, and not of the handler."""
+    """How many of the outermost frames are of the runner, and not of the user's code."""
     number, trace = 0, error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, LENDING):
         number, trace = number + 1, trace.tb_next
     return number
 
