@@ -101,6 +101,7 @@ class LocalClient:
     def __init__(self, config: KeeperConfig) -> None:
         self._lease_seconds = config.lease_seconds
         self._queues = config.queues
+        self._dsn = config.dsn
         self._work = Connection(config.dsn, name="work")
         self._pulse = Connection(config.dsn, name="heartbeat")
         self._worker_id = 0
@@ -110,9 +111,11 @@ class LocalClient:
         await self._work.run(check_schema())
 
     async def close(self) -> None:
-        """Close both connections."""
-        await self._work.close()
-        await self._pulse.close()
+        """Close both connections. It may be opened again, on another event loop too."""
+        for connection in (self._work, self._pulse):
+            await connection.close()
+        self._work = Connection(self._dsn, name="work")
+        self._pulse = Connection(self._dsn, name="heartbeat")
 
     async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
         """Announce the worker and remember its id; again under the same one, where the record has forgotten it."""

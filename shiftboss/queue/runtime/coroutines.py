@@ -15,6 +15,8 @@ from shiftboss.queue.runtime.ports import Lane
 
 log = logging.getLogger("shiftboss.executor")
 
+CLOSE_SECONDS = 1.0
+
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -26,18 +28,42 @@ class Coroutines:
         self._loop = asyncio.new_event_loop()
         self._free: list[Lane] = []
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself would let them be collected
+        self._thread = threading.Thread(target=self._serve, name="loop", daemon=True)
+        self._closing = False
 
     def start(self) -> None:
-        """Start the thread, which goes on until the process ends."""
-        threading.Thread(target=self._serve, name="loop", daemon=True).start()
+        """Start the thread, which goes on until the process ends or it is closed."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, if there is one. What jobs have left on the loop has a moment, then it is cancelled."""
+        self._closing = True
+        if self._thread.ident is None:
+            self._loop.close()
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(3 * CLOSE_SECONDS)
+        while self._free:
+            self._free.pop().close()
 
     def _serve(self) -> None:
-        while not self._loop.is_closed():
+        while not self._closing:
             try:
                 # What the user's code does to end it, in a task of its own or by loop.stop(), ends one round.
                 self._loop.run_forever()
             except BaseException as error:
                 log.warning("coroutines.interrupted", extra={"error": type(error).__name__})
+        self._loop.run_until_complete(self._wind_up())
+        self._loop.close()
+
+    async def _wind_up(self) -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            _, late = await asyncio.wait(left, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=CLOSE_SECONDS)
 
     def run(self, job: Job) -> None:
         """Run a job on the loop. The calling thread waits, so that the job has that thread's slot."""

@@ -5,4 +5,5 @@ For tests, for programs without a database, and as the second opinion on what th
 
 from shiftboss.queue.clients.memory.client import MemoryClient as MemoryClient
 from shiftboss.queue.clients.memory.client import MemoryWakeups as MemoryWakeups
+from shiftboss.queue.clients.memory.functions import Functions as Functions
 from shiftboss.queue.clients.memory.store import MemoryStore as MemoryStore
