@@ -418,16 +418,17 @@ def tell(context: Any, pages: int) -> None:
 
 
 @task(takes_context=True)
-async def tell_in_loop(context: Any, gate: str) -> Any:
-    """Tell all there is, and wait."""
+async def tell_in_loop(context: Any) -> None:
+    """Tell all there is, and save once more when it is time to end."""
     context.progress({"stage": "waits"})
     context.event("waits")
-    await context.checkpoint.asave({"stage": 1})
+    before = context.checkpoint.data
+    await context.checkpoint.asave({"stage": 1, "before": before})
     write("began", "told")
-    while not opened(gate):
+    while context.cancelled is None:
         await asyncio.sleep(0.01)
     await context.checkpoint.asave({"stage": 2})
-    return context.checkpoint.data
+    context.raise_if_cancelled()
 
 
 @task(takes_context=True)

@@ -247,3 +247,10 @@ def test_a_mark_is_answered_once_all_before_it_is_settled(desk: Desk) -> None:
     assert desk.answers == ["ok"]
     once(desk)
     assert (desk.written(), desk.answers) == ([(1, "1")], ["ok", "ok"])
+    desk.book.add(one, progress(2))
+    desk.record.meanwhile = lambda: desk.book.after(one, desk.answers.append)
+    once(desk)
+    desk.record.meanwhile = lambda: None
+    assert desk.answers == ["ok", "ok"]
+    once(desk)  # nothing is left but the mark
+    assert (len(desk.record.calls), desk.answers) == (2, ["ok"] * 3)

@@ -10,7 +10,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import run
 from tests.runtime import tasks
-from tests.runtime.programs import House, attempts, wait_for_state
+from tests.runtime.programs import House, attempts, job, wait_for_state
 from tests.store.making import execute, finished, live
 from tests.waiting import wait_for
 
@@ -46,18 +46,21 @@ def test_an_attempt_goes_on_where_the_one_before_has_saved_and_all_it_told_is_ke
 @pytest.mark.requirement("L16", "L18", "L26", "L30")
 def test_what_a_coroutine_told_is_in_the_record_while_it_runs_and_outlives_its_process(house: House) -> None:
     worker = house.worker(STAGE_SECONDS=0.05, LEASE_SECONDS=30)
-    job_id = tasks.tell_in_loop.enqueue(gate="go").id
+    job_id = tasks.tell_in_loop.enqueue().id
     house.wait_for_lines("began", 1)
-    assert column(job_id, "checkpoint") == {"stage": 1}
+    assert column(job_id, "checkpoint") == {"stage": 1, "before": None}
     wait_for(lambda: column(job_id, "progress") == {"stage": "waits"}, seconds=20)
     assert told(job_id) == [(1, {"name": "waits", "data": {}})]
     [executor] = worker.executors()
     executor.kill()
-    wait_for(lambda: house.wrote("began")["told"] == 2, seconds=20)
-    assert column(job_id, "checkpoint") == {"stage": 1}
-    (house.folder / "go").touch()
-    assert json.loads(wait_for_state(job_id, State.COMPLETED).result or "") == {"stage": 2}
+    wait_for(lambda: house.wrote("began")["told"] == 2, seconds=30)
+    assert column(job_id, "checkpoint") == {"stage": 1, "before": {"stage": 1, "before": None}}
+    # A worker that stops lets its jobs save before it gives them back.
+    assert worker.stop() == 0
     assert column(job_id, "checkpoint") == {"stage": 2}
+    given_back = job(job_id)
+    assert (given_back.state, given_back.failures, given_back.losses) == (State.AVAILABLE, 0, 1)
+    assert [(a.outcome, a.error_code) for a in attempts(job_id)][-1] == ("released", "shutdown")
 
 
 @pytest.mark.requirement("L4", "L18", "N9")

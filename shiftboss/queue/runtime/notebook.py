@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from shiftboss.queue.contract import Lease, Note, NoteKind
+from shiftboss.queue.contract import Lease, Note, NoteKind, Settlement
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Outcome
 from shiftboss.queue.runtime.holdings import Held, Holdings
@@ -151,7 +151,7 @@ class Notebook:
             (page.lease, note) for page in batch for note, _ in page.notes[: page.writing] if note is not None
         ]
         try:
-            settlement = await self._client.note(items)
+            settlement = await self._client.note(items) if items else Settlement()
         except StoreUnavailable:
             self.trouble = True
             raise
