@@ -46,7 +46,7 @@ def facts_of(house: House, job_id: str, word: str) -> dict[str, Any]:
 
 
 def wait_until_told(house: House, job_id: str, word: str) -> None:
-    wait_for(lambda: word in words_of(house, job_id), seconds=30)
+    wait_for(lambda: word in words_of(house, job_id), seconds=60)
 
 
 def dropped() -> int:
@@ -57,7 +57,7 @@ def dropped() -> int:
 
 
 def test_observers_hear_what_becomes_of_jobs_and_one_that_throws_harms_nothing(house: House) -> None:
-    worker = house.worker(OBSERVERS=[THROWER, EVERYTHING], **QUICK_STAGE)
+    worker = house.worker(OBSERVERS=[THROWER, EVERYTHING], DRAIN_SECONDS=20, **QUICK_STAGE)
     done = tasks.note.using(priority=3).enqueue("a")
     wait_until_told(house, done.id, "on_success")
     failed = tasks.fail.using(backoff=0).enqueue("no")
@@ -112,13 +112,13 @@ def test_observers_hear_what_becomes_of_jobs_and_one_that_throws_harms_nothing(h
 
 
 def test_one_that_hangs_only_fills_the_backlog(house: House) -> None:
-    worker = house.worker(OBSERVERS=[HERE + "Hanger"], OBSERVER_BACKLOG=10)
+    worker = house.worker(OBSERVERS=[HERE + "Hanger"], OBSERVER_BACKLOG=10, DRAIN_SECONDS=1)
     first = tasks.note.enqueue("first")
-    wait_for(lambda: [word for word, *_ in heard(house)] == ["hangs"], seconds=30)
+    wait_for(lambda: [word for word, *_ in heard(house)] == ["hangs"], seconds=60)
     for number in range(30):
         tasks.note.enqueue(number)
-    wait_for(lambda: totals()[State.COMPLETED] == 31, seconds=30)
-    wait_for(dropped, seconds=30)
+    wait_for(lambda: totals()[State.COMPLETED] == 31, seconds=60)
+    wait_for(dropped, seconds=60)
     assert wait_for_state(first.id, State.COMPLETED)
     assert worker.stop() == 0
     assert "observers.not_told" in worker.log.read_text()
@@ -128,8 +128,8 @@ def test_a_dead_observers_process_is_replaced(house: House) -> None:
     worker = house.worker(OBSERVERS=[HERE + "Dier", EVERYTHING])
     [process] = worker.children("shiftboss_observers")
     tasks.note.enqueue("deadly")
-    wait_for(lambda: worker.says("observers.died"), seconds=30)
-    wait_for(dropped, seconds=30)
+    wait_for(lambda: worker.says("observers.died"), seconds=60)
+    wait_for(dropped, seconds=60)
     later = tasks.note.enqueue("later")
     wait_until_told(house, later.id, "on_success")
     [other] = worker.children("shiftboss_observers")
@@ -146,7 +146,7 @@ def test_djangos_signals_are_sent_where_somebody_listens(house: House) -> None:
         return [[word, *rest] for word, _, [of, *rest] in heard(house) if of == job_id]
 
     name = "ShiftbossBackend"
-    wait_for(lambda: len(told(done.id)) == len(told(failed.id)) == 2, seconds=30)
+    wait_for(lambda: len(told(done.id)) == len(told(failed.id)) == 2, seconds=60)
     assert told(done.id) == [["task_started", "RUNNING", name, None], ["task_finished", "SUCCESSFUL", name, "n"]]
     assert told(failed.id) == [["task_started", "RUNNING", name, None], ["task_finished", "FAILED", name, None]]
     assert worker.stop() == 0

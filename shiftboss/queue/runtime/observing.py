@@ -31,8 +31,8 @@ BATCH = 100
 LOOK_SECONDS = 0.1
 """How often executors are looked at for runs that have begun."""
 
-END_SECONDS = 3.0
-"""How long a worker that ends waits for what observers have not been told yet."""
+END_SECONDS = 10.0
+"""So long, and no longer than it drains, a worker that ends waits for what observers have not been told yet."""
 
 LONGEST_PAUSE_SECONDS = 30.0
 ASKED = frozenset({"user", "timeout", "superseded"})
@@ -148,7 +148,7 @@ class Observing:
         self._ending = True
         self._some.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._keeping), END_SECONDS)
+            await asyncio.wait_for(asyncio.shield(self._keeping), min(END_SECONDS, self._config.drain_seconds))
         self._keeping.cancel()
         await asyncio.wait({self._keeping})
         if left := len(self._backlog):
