@@ -38,6 +38,7 @@ from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store import audit, backfill, operate, partitions, queues, read
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS, Answer, Limits, Matching, Unchanged, Why
+from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import Verb, run
 from shiftboss.queue.tasks import NO_OPTIONS, attempts_of, config_of
@@ -80,6 +81,7 @@ class Act(StrEnum):
     RESCHEDULE = "reschedule"
     PAUSE = "pause"
     RESUME = "resume"
+    LIMIT = "limit"
     PURGE = "purge"
     PAUSE_BACKFILL = "pause_backfill"
     RESUME_BACKFILL = "resume_backfill"
@@ -100,6 +102,7 @@ PERMISSIONS: dict[Act, str] = {
     Act.RESCHEDULE: "shiftboss.reschedule_job",
     Act.PAUSE: "shiftboss.pause_queue",
     Act.RESUME: "shiftboss.resume_queue",
+    Act.LIMIT: "shiftboss.limit_queue",
     Act.PURGE: "shiftboss.purge_history",
     Act.PAUSE_BACKFILL: "shiftboss.backfill_task",
     Act.RESUME_BACKFILL: "shiftboss.backfill_task",
@@ -113,7 +116,7 @@ VIEW_AUDIT = "shiftboss.view_audit"
 
 NEED_REASON = frozenset(
     {
-        *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.PURGE),
+        *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.LIMIT, Act.PURGE),
         *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
     }
 )
@@ -346,6 +349,43 @@ def resume(queue: str, *, by: Person, reason: str = "", request_id: str | None =
         return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
 
     return perform(Act.RESUME, do, by=by, reason=reason, request_id=request_id, queue=queue)
+
+
+class LimitWord(StrEnum):
+    """A limit that is no number: none at all, one job at a time in strict order, or what the settings say."""
+
+    NONE = "none"
+    SEQUENTIAL = "sequential"
+    SETTINGS = "settings"
+
+
+def limit(queue: str, *, by: Person, limit: int | LimitWord, reason: str, request_id: str | None = None) -> Acted:
+    """Say how many jobs of a queue run at once over all workers; stands against the settings until it is reset.
+
+    `before` and `after` are the number, `sequential` or `unlimited`. Jobs that run already go on, and count.
+    """
+    given = _limit(queue, limit)
+    reset = limit == LimitWord.SETTINGS
+
+    def do() -> Deed:
+        verb = queues.limit(queue, given, authority=SYSTEM, by=None if reset else by.name, reset=reset)
+        before = run(verb) or given
+        return Deed(before={"state": before.word}, after={"state": given.word})
+
+    asked = {"limit": limit}
+    return perform(Act.LIMIT, do, by=by, reason=reason, request_id=request_id, queue=queue, asked=asked)
+
+
+def _limit(queue: str, limit: int | LimitWord) -> Limit:
+    """Raises InvalidJob for a number that cannot be one."""
+    match limit:
+        case LimitWord.NONE:
+            return Limit()
+        case LimitWord.SEQUENTIAL:
+            return Limit(1, sequential=True)
+        case LimitWord.SETTINGS:
+            return Limit.of(conf.get().queues.get(queue))
+    return Limit(limit)
 
 
 def pause_backfill(backfill_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:

@@ -1,4 +1,4 @@
-"""`shiftboss queues`: look at queues, pause and resume them."""
+"""`shiftboss queues`: look at queues, pause, resume and limit them."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted
+from shiftboss.acts import Act, Acted, LimitWord
 from shiftboss.cli.acting import check_reason, permitted, person_of, worded
 from shiftboss.cli.command import Commands, take_format, take_person, take_reason
 from shiftboss.cli.output import as_json, cell, moment, table
@@ -23,6 +23,7 @@ examples:
   shiftboss queues list
   shiftboss queues pause mail --reason "mail server is down"
   shiftboss queues resume mail
+  shiftboss queues limit mail 3 --reason "the mail server takes no more"
 
 Each act is the one of the console and of the API: the same name, permission and entry of the audit.
 """
@@ -32,7 +33,7 @@ examples:
   shiftboss queues list
   shiftboss queues list --format json | jq -r '.queues[] | select(.paused).queue'
 
-Queues that have jobs or live workers, or are paused. Finished jobs are counted in the JSON only.
+Queues that have jobs or live workers, or are paused or limited. Finished jobs are counted in the JSON only.
 """
 
 PAUSE_EXAMPLES = """\
@@ -50,10 +51,22 @@ examples:
   shiftboss queues resume mail reports --reason "maintenance is over"
 """
 
+LIMIT_EXAMPLES = """\
+examples:
+  shiftboss queues limit mail 3 --reason "the mail server takes no more"
+  shiftboss queues limit ledger --sequential --reason "entries have to stand in order"
+  shiftboss queues limit mail --none --reason "it is a bigger server now"
+  shiftboss queues limit mail --reset --reason "the settings are right again"
+
+At most so many jobs of the queue run at once over all workers, from now on and whatever the settings say, until it
+is reset to them. Those that run already go on and count. In a sequential queue a job that waits for its next run
+holds the line.
+"""
+
 
 def declare(commands: Commands) -> None:
     """Add the commands."""
-    group = commands.group("queues", help="Look at queues, pause and resume them", epilog=GROUP_EXAMPLES)
+    group = commands.group("queues", help="Look at queues, pause, resume and limit them", epilog=GROUP_EXAMPLES)
     listing = group.add("list", list_queues, help="List the queues", epilog=LIST_EXAMPLES)
     take_person(listing)
     take_format(listing)
@@ -64,29 +77,43 @@ def declare(commands: Commands) -> None:
         take_reason(parser, needed=act in acts.NEED_REASON)
         take_person(parser)
         take_format(parser)
+    limiting = group.add("limit", limit, help="Say how many jobs of a queue run at once", epilog=LIMIT_EXAMPLES)
+    limiting.add_argument("queue", metavar="QUEUE")
+    which = limiting.add_mutually_exclusive_group(required=True)
+    which.add_argument("limit", metavar="N", nargs="?", type=int, help="at most so many jobs at once")
+    for option, word, text in (
+        ("--sequential", LimitWord.SEQUENTIAL, "one job at a time in strict order"),
+        ("--none", LimitWord.NONE, "as many as the workers can"),
+        ("--reset", LimitWord.SETTINGS, "what the settings say"),
+    ):
+        which.add_argument(option, dest="limit", action="store_const", const=word, help=text)
+    take_reason(limiting, needed=True)
+    take_person(limiting)
+    take_format(limiting)
 
 
 def list_queues(given: argparse.Namespace) -> int:
     """Print the queues with what they hold."""
     open_record(given)
     acts.require(acts.VIEW, by=person_of(given))
-    counts, workers, pauses = standing.ask()
-    listed = standing.queues(counts, workers, pauses)
+    counts, workers, pauses, limits = standing.ask()
+    listed = standing.queues(counts, workers, pauses, limits)
     if given.format == "json":
         print(as_json({"queues": listed, "capped": any(count.capped for count in counts)}))
         return 0
     live = [state for state in State if state in LIVE]
-    heads = ("QUEUE", *(state.upper() for state in live), "WORKERS", "PAUSED")
+    heads = ("QUEUE", *(state.upper() for state in live), "WORKERS", "LIMIT", "PAUSED")
     rows = [
         (
             queue["queue"],
             *(f"{queue['states'].get(state, 0):,}" for state in live),
             queue["live_workers"],
+            limit_words(queue["limit"]),
             paused_words(queue["paused"]) if queue["paused"] else "-",
         )
         for queue in listed
     ]
-    print(table(heads, rows, right=frozenset(heads[1:-1])) if rows else "no queues")
+    print(table(heads, rows, right=frozenset(heads[1:-2])) if rows else "no queues")
     return 0
 
 
@@ -99,6 +126,29 @@ def pause(given: argparse.Namespace) -> int:
 def resume(given: argparse.Namespace) -> int:
     """Resume queues."""
     return _act_on_each(Act.RESUME, acts.resume, given)
+
+
+def limit(given: argparse.Namespace) -> int:
+    """Limit a queue."""
+    check_reason(Act.LIMIT, given)
+    open_record(given)
+    person = permitted(Act.LIMIT, given)
+    acted = worded(partial(acts.limit, given.queue, by=person, limit=given.limit, reason=given.reason))
+    if given.format == "json":
+        outcome = {"queue": acted.queue, "before": acted.before, "after": acted.after}
+        print(as_json({"act": str(Act.LIMIT), "queues": [outcome]}))
+    else:
+        was = "already" if acted.before == acted.after else f"(was {acted.before})"
+        print(f"queue {cell(given.queue)}: limit {acted.after} {was}")
+    _warn_of_unknown([given.queue])
+    return 0
+
+
+def limit_words(limit: dict[str, Any] | None) -> str:
+    """How many of its slots are taken, and whether it is sequential."""
+    if limit is None or limit["concurrency"] is None:
+        return "-"
+    return f"{limit['taken']} of {limit['concurrency']}" + (" sequential" if limit["sequential"] else "")
 
 
 def paused_words(paused: dict[str, Any]) -> str:
@@ -125,7 +175,7 @@ def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) 
 
 def _warn_of_unknown(names: Sequence[str | None]) -> None:
     """A name that nothing uses is likely mistyped; it is paused all the same, for the jobs to come."""
-    known = {queue["queue"] for queue in standing.queues(*standing.ask()[:2], [])}
+    known = {queue["queue"] for queue in standing.queues(*standing.ask()[:2], [], [])}
     for name in names:
         if name not in known:
             doubt = f"shiftboss: queue {cell(name)} has no job and no live worker: is it the right name?"

@@ -31,6 +31,7 @@ class Line:
     reason: str
     change: str
     new_job_id: int | None
+    backfill_id: int | None = None
 
 
 def lines(rows: Iterable[AuditRow]) -> list[Line]:
@@ -46,6 +47,7 @@ def reruns(rows: Iterable[AuditRow]) -> list[int]:
 def _line(batches: list[AuditRow]) -> Line:
     row = batches[0]
     new_job_id = json.loads(row.after).get("new_job_id")
+    backfill_id = json.loads(row.asked).get("backfill_id")
     return Line(
         id=row.id,
         at=row.at,
@@ -58,6 +60,7 @@ def _line(batches: list[AuditRow]) -> Line:
         reason=row.reason,
         change=_bulk_change(batches) if row.job_id is None and row.jobs else _change(row),
         new_job_id=None if new_job_id is None else int(new_job_id),
+        backfill_id=None if backfill_id is None else int(backfill_id),
     )
 
 
@@ -72,6 +75,10 @@ def _change(row: AuditRow) -> str:
             return ""  # the new job is named
         case Act.CANCEL if after.get("state") == State.RUNNING:
             return _("end requested")
+        case Act.LIMIT:
+            return f"{words.limit(before['state'])} → {words.limit(after['state'])}"
+        case Act.RETRY_BACKFILL | Act.CANCEL_BACKFILL:
+            return _("%(items)s items") % {"items": number(after.get("items", 0))}
         case Act.PURGE:
             return _("history before %(day)s") % {"day": asked.get("before")}
     if before.get("state") is None or after.get("state") is None:

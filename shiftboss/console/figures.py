@@ -7,7 +7,8 @@ from typing import Self
 
 from shiftboss.console.filters import JobFilter
 from shiftboss.queue.states import State
-from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.backfill import BackfillRow
+from shiftboss.queue.store.queues import Limited, Pause
 from shiftboss.queue.store.read import Count, Rate, WorkerRow
 
 BAR = 8
@@ -109,8 +110,31 @@ def _part(jobs: int, peak: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the bar that shows how far a backfill is, in thousandths of its length."""
+
+    kind: str
+    items: int
+    x: int
+    width: int
+
+
+def parts(row: BackfillRow) -> list[Part]:
+    """What is completed, what failed, and what is live, from the left; the rest of the bar waits."""
+    found: list[Part] = []
+    x = 0
+    for kind, items in (("completed", row.completed), ("failed", row.failed), ("live", row.live)):
+        if items:
+            # One item among millions is still seen.
+            width = min(1000 - x, max(4, round(1000 * items / row.items)))
+            found.append(Part(kind, items, x, width))
+            x += width
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue: its jobs by state, its throughput, the live workers that serve it, and its pause."""
+    """One queue: its jobs by state, its throughput, the live workers that serve it, its pause and its limit."""
 
     name: str
     tallies: list[Tally]
@@ -118,6 +142,7 @@ class QueueLine:
     sparkline: Sparkline
     workers: list[WorkerRow]
     pause: Pause | None
+    limited: Limited | None
 
     @property
     def live_workers(self) -> int:
@@ -130,20 +155,22 @@ def queues(
     rates: Sequence[Rate],
     workers: Sequence[WorkerRow],
     pauses: Sequence[Pause],
+    limits: Sequence[Limited],
     *,
     minutes: int,
 ) -> list[QueueLine]:
-    """A line for each queue that has jobs, that a live worker serves or that is paused, by name."""
+    """A line for each queue that has jobs, that a live worker serves, or that is paused or limited, by name."""
     served: dict[str, list[WorkerRow]] = defaultdict(list)
     for worker in sorted((worker for worker in workers if worker.alive), key=lambda worker: worker.id):
         for queue in worker.queues:
             served[queue].append(worker)
     paused = {pause.queue: pause for pause in pauses}
+    limited = {one.queue: one for one in limits}
     by_queue: dict[str, list[Count]] = defaultdict(list)
     for count in counts:
         by_queue[count.queue].append(count)
     lines = []
-    for name in sorted({*by_queue, *served, *paused}):
+    for name in sorted({*by_queue, *served, *paused, *limited}):
         tallies = tally(by_queue[name])
         lines.append(
             QueueLine(
@@ -153,6 +180,7 @@ def queues(
                 sparkline=Sparkline.of((r for r in rates if r.queue == name), minutes=minutes),
                 workers=served.get(name, []),
                 pause=paused.get(name),
+                limited=limited.get(name),
             )
         )
     return lines

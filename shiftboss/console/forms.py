@@ -9,8 +9,9 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
-from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, Revision
+from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
 from shiftboss.conf import ConfigError, check_queue
+from shiftboss.queue.store.queues import MAX_CONCURRENCY
 
 
 class ReasonForm(forms.Form):
@@ -102,3 +103,35 @@ class QueueForm(ReasonForm):
     """The queue that is meant: a name may hold any character, so it never stands in the path of an address."""
 
     queue = forms.CharField(strip=False, validators=[ProhibitNullCharactersValidator(), _is_a_queue])
+
+
+NUMBER = "number"
+"""The choice beside `LimitWord`'s: a number of its own."""
+
+
+class LimitForm(QueueForm):
+    """How many jobs of a queue run at once: a number, or one of the words for what is none."""
+
+    limit = forms.ChoiceField(
+        choices=[
+            (NUMBER, _("at most so many jobs at once")),
+            (LimitWord.SEQUENTIAL.value, _("one job at a time in strict order; a retry holds the line")),
+            (LimitWord.NONE.value, _("as many as the workers can")),
+            (LimitWord.SETTINGS.value, _("what the settings say")),
+        ],
+    )
+    concurrency = forms.IntegerField(min_value=1, max_value=MAX_CONCURRENCY, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """A number is asked for only where one is chosen."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("limit") == NUMBER and not given.get("concurrency") and "concurrency" not in self.errors:
+            self.add_error("concurrency", _("Say how many."))
+        return given
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What was filled in, as the act takes it."""
+        wish = super().wish
+        concurrency, limit = wish.pop("concurrency"), wish.pop("limit")
+        return {**wish, "limit": concurrency if limit == NUMBER else LimitWord(limit)}

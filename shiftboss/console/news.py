@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from shiftboss.acts import Act, Acted
-from shiftboss.console import addresses, text
+from shiftboss.console import addresses, text, words
 
 _KEY = "shiftboss_news"
 
@@ -25,6 +25,7 @@ def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
         "job": acted.job_id,
         "new_job": acted.new_job_id,
         "queue": acted.queue,
+        "items": acted.items,
         "before": acted.before,
         "after": acted.after,
         "facts": facts,
@@ -43,6 +44,8 @@ def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
         job=_link(request, kept["job"]),
         new_job=_link(request, kept["new_job"]),
         queue=format_html("<bdi>{}</bdi>", text.visible(kept["queue"] or "")),
+        items=text.number(kept["items"] or 0),
+        limit=words.limit(kept["after"] or ""),
         **kept["facts"],
     )
 
@@ -77,7 +80,19 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("Queue {queue} was paused already; the first reason stays.")
         case Act.PAUSE, _before, _after:
             return _("Queue {queue} is paused: no job of it is claimed. Jobs that run go on.")
+        case Act.PAUSE_BACKFILL, "paused", _after:
+            return _("It was paused already.")
+        case Act.PAUSE_BACKFILL, _before, _after:
+            return _("It is paused: no more of its items are enqueued. Jobs that it has go on.")
+        case Act.RESUME_BACKFILL, _before, _after:
+            return _("It goes on.")
+        case Act.RETRY_BACKFILL, _before, _after:
+            return _("{items} items are to run again, as there is room.")
+        case Act.CANCEL_BACKFILL, _before, _after:
+            return _("{items} items were cancelled, or their jobs are asked to end.")
         case Act.RESUME, "running", _after:
             return _("Queue {queue} was not paused.")
+        case Act.LIMIT, _before, _after:
+            return _("Of queue {queue} this runs from now on: {limit}. Jobs that run already go on.")
         case _:
             return _("Queue {queue} is claimed again.")

@@ -10,7 +10,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store import queues as store
 from shiftboss.queue.store import read
-from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.queues import Limited, Pause
 from shiftboss.queue.store.read import Count, WorkerRow
 from shiftboss.queue.store.statement import run
 
@@ -35,21 +35,24 @@ OF_A_WORKER = [
 ]
 
 
-def ask() -> tuple[list[Count], list[WorkerRow], list[Pause]]:
+def ask() -> tuple[list[Count], list[WorkerRow], list[Pause], list[Limited]]:
     """What `report` and `queues` are made of."""
     return (
         run(read.counts(authority=SYSTEM)),
         run(read.workers(authority=SYSTEM)),
         run(store.pauses(authority=SYSTEM)),
+        run(store.limits(authority=SYSTEM)),
     )
 
 
-def report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> dict[str, Any]:
+def report(
+    counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause], limits: Sequence[Limited]
+) -> dict[str, Any]:
     """All states, queues and workers, and what is worth a warning."""
     totals: Counter[str] = Counter()
     for count in counts:
         totals[str(count.state)] += count.jobs
-    listed = queues(counts, workers, pauses)
+    listed = queues(counts, workers, pauses, limits)
     ages = [queue["oldest_available_seconds"] for queue in listed]
     return {
         "states": {str(state): totals[str(state)] for state in State},
@@ -61,16 +64,20 @@ def report(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequen
     }
 
 
-def queues(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[dict[str, Any]]:
-    """Each queue that has jobs or live workers, or is paused, by name."""
+def queues(
+    counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause], limits: Sequence[Limited]
+) -> list[dict[str, Any]]:
+    """Each queue that has jobs or live workers, or is paused or limited, by name."""
     served = Counter(queue for worker in workers if worker.alive for queue in worker.queues)
-    names = {count.queue for count in counts} | {pause.queue for pause in pauses} | set(served)
+    orders = {pause.queue for pause in pauses} | {limited.queue for limited in limits}
+    names = {count.queue for count in counts} | orders | set(served)
     found: dict[str, dict[str, Any]] = {
         name: {
             "queue": name,
             "states": {},
             "oldest_available_seconds": None,
             "paused": None,
+            "limit": None,
             "live_workers": served[name],
         }
         for name in sorted(names)
@@ -84,6 +91,13 @@ def queues(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequen
             "paused_at": pause.paused_at,
             "paused_by": pause.paused_by,
             "reason": pause.reason,
+        }
+    for limited in limits:
+        found[limited.queue]["limit"] = {
+            "concurrency": limited.limit.concurrency,
+            "sequential": limited.limit.sequential,
+            "set_by": limited.by,
+            "taken": limited.taken,
         }
     return list(found.values())
 

@@ -8,7 +8,7 @@ from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
-from shiftboss.console.views import audit, jobacts, jobs, overview, queues, session
+from shiftboss.console.views import audit, backfills, jobacts, jobs, overview, queues, session
 
 
 def page(view: View, *, permission: str = VIEW) -> View:
@@ -27,6 +27,17 @@ urlpatterns = [
     path("queues/", page(queues.index), name="queues"),
     path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
     path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),
+    path("queues/limits/", page(queues.Limiting.as_view()), name="limits"),
+    path("backfills/", page(backfills.index), name="backfills"),
+    path("backfills/<int:backfill_id>/", page(backfills.show), name="backfill"),
+    *(
+        path(
+            f"backfills/<int:backfill_id>/{one.resource}/",
+            page(backfills.view_of(one)),
+            name=f"backfill-{one.resource}",
+        )
+        for one in backfills.ACTS
+    ),
     path("audit/", page(audit.index, permission=VIEW_AUDIT), name="audit"),
     path("login/", answered(checked(session.login)), name="login"),
     path("logout/", answered(checked(session.logout)), name="logout"),

@@ -71,6 +71,7 @@ ACTS: dict[str, Promise] = {
     Act.RESCHEDULE: pgettext_lazy("act", "Reschedule"),
     Act.PAUSE: pgettext_lazy("act", "Pause"),
     Act.RESUME: pgettext_lazy("act", "Resume"),
+    Act.LIMIT: pgettext_lazy("act", "Limit"),
     Act.PURGE: pgettext_lazy("act", "Purge"),
     Act.PAUSE_BACKFILL: pgettext_lazy("act", "Pause backfill"),
     Act.RESUME_BACKFILL: pgettext_lazy("act", "Resume backfill"),
@@ -86,6 +87,13 @@ BACKFILL_STATES: dict[str, Promise] = {
     Standing.FINISHED: pgettext_lazy("state of a backfill", "finished"),
 }
 
+BACKFILL_BUTTONS: dict[str, Promise] = {
+    Act.PAUSE_BACKFILL: pgettext_lazy("act", "Pause"),
+    Act.RESUME_BACKFILL: pgettext_lazy("act", "Resume"),
+    Act.RETRY_BACKFILL: pgettext_lazy("act", "Retry what failed"),
+    Act.CANCEL_BACKFILL: pgettext_lazy("act", "Cancel"),
+}
+
 KINDS: dict[str, Promise] = {
     Kind.RERUN: pgettext_lazy("kind of a job", "rerun"),
     Kind.BACKFILL: pgettext_lazy("kind of a job", "backfill"),
@@ -99,6 +107,11 @@ RETRY_KINDS: dict[str, Promise] = {
 QUEUE_STATES: dict[str, Promise] = {
     "running": pgettext_lazy("state of a job", "running"),
     "paused": pgettext_lazy("state of a queue", "paused"),
+}
+
+LIMITS: dict[str, Promise] = {
+    "unlimited": pgettext_lazy("limit of a queue", "no limit"),
+    "sequential": pgettext_lazy("limit of a queue", "one at a time in strict order"),
 }
 
 VIAS: dict[str, Promise] = {
@@ -131,6 +144,11 @@ TOLD: dict[str, Promise] = {"events_dropped": gettext_lazy("More events than are
 def spoken(words: dict[str, Promise], word: str) -> str:
     """The word for people, or the record's own where there is none."""
     return str(words.get(word, word))
+
+
+def limit(word: str) -> str:
+    """The limit of a queue, from `acts.limit`'s word for it."""
+    return str(LIMITS[word]) if word in LIMITS else _("%(n)s at once") % {"n": word}
 
 
 def event(kind: str, data: dict[str, object]) -> str | None:

@@ -18,9 +18,12 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shiftboss import conf
+from shiftboss.queue.authority import System
 from shiftboss.queue.errors import StoreUnavailable, UnsupportedDatabase
 from shiftboss.queue.observers import wanted
 from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.store import queues
+from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.queue.store.statement import run
 
@@ -47,6 +50,13 @@ def refuse_unready_database() -> None:
     database_dsn()
     reach_database()
     run(check_schema())
+    connections.close_all()
+
+
+def apply_settings() -> None:
+    """Tell the record what the settings say of queues' limits; what a person has said of one stands."""
+    limits = {name: Limit.of(options) for name, options in conf.get().queues.items()}
+    run(queues.apply_settings(limits, authority=System()))
     connections.close_all()
 
 

@@ -19,6 +19,11 @@ reprioritise    .         .         .      .       yes       yes    yes        .
 reschedule      .         .         .      .       yes       yes    yes        .         .        yes
 pause           .         .         .      .       yes       yes    yes        .         .        yes
 resume          .         .         .      .       yes       yes    yes        .         .        yes
+limit           .         .         .      .       yes       yes    yes        .         .        yes
+pause_backfill  .         .         .      .       yes       yes    yes        .         .        yes
+resume_backfill .         .         .      .       yes       yes    yes        .         .        yes
+retry_backfill  .         .         .      .       yes       yes    yes        .         .        yes
+cancel_backfill .         .         .      .       yes       yes    yes        .         .        yes
 purge           .         .         .      .       .         yes    yes        .         .        .
 create_token    .         .         .      .       .         yes    yes        .         .        .
 revoke_token    .         .         .      .       .         yes    yes        .         .        .

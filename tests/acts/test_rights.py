@@ -17,8 +17,12 @@ from django.urls import reverse
 from shiftboss import acts, cli
 from shiftboss.acts import Act, Person, Via
 from shiftboss.console import offers, roles, tokens
+from shiftboss.console.views import backfills
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
+from shiftboss.queue.store import backfill
+from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.statement import run
 from tests.acts.people import a_request, person
 from tests.acts.rights import ABSENT, LOOKS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS
 from tests.store import making
@@ -40,6 +44,43 @@ MAKE: dict[str, Callable[[int], Any]] = {
 DUE = "2090-01-31T12:00:00+00:00"
 EXTRA: dict[str, dict[str, Any]] = {Act.REPRIORITISE: {"priority": 7}, Act.RESCHEDULE: {"due_at": DUE}}
 TOKENS = {"token", "revoked"}
+
+
+ON_BACKFILLS = {
+    Act.PAUSE_BACKFILL: "pause",
+    Act.RESUME_BACKFILL: "resume",
+    Act.RETRY_BACKFILL: "retry",
+    Act.CANCEL_BACKFILL: "cancel",
+}
+"""The acts on backfills, each with its word on the command line and in the API."""
+
+
+def a_backfill(act: str) -> int:
+    """A backfill of one item that the act changes."""
+    new = NewBackfill(
+        name=act,
+        task=making.TASK,
+        queue="default",
+        priority=0,
+        concurrency=1,
+        failure_limit=1,
+        loss_limit=1,
+    )
+    number = run(backfill.begin(new, authority=making.SYSTEM))
+    run(backfill.add(number, [("a", making.ARGS)], authority=making.SYSTEM))
+    if act == Act.RESUME_BACKFILL:
+        run(backfill.pause(number, authority=making.SYSTEM))
+    if act == Act.RETRY_BACKFILL:
+        run(backfill.cancel(number, authority=making.SYSTEM))
+    return number
+
+
+ON_QUEUES: dict[Act, tuple[str, dict[str, Any]]] = {
+    Act.PAUSE: ("pauses", {}),
+    Act.RESUME: ("resumptions", {}),
+    Act.LIMIT: ("limits", {"limit": "number", "concurrency": 3}),
+}
+"""Acts on a queue: the address of each in the console, and what its form asks for besides."""
 
 
 class Scene:
@@ -81,6 +122,8 @@ class Scene:
             return making.available(self.worker).job_id
         if act in MAKE:
             return MAKE[act](self.worker).job_id
+        if act in ON_BACKFILLS:
+            return a_backfill(act)
         if act == Act.RESUME:
             acts.pause("mail", by=person(), reason="to be resumed")
         if act == Act.REVOKE_TOKEN:
@@ -94,8 +137,10 @@ def seen(thing: Any) -> list[Any]:
     return [
         making.whole(thing) if isinstance(thing, int) else None,
         making.rows("select id, rerun_of from shiftboss_job where rerun_of is not null"),
-        making.rows("select name, paused_at from shiftboss_queue"),
+        making.rows("select name, paused_at, concurrency from shiftboss_queue"),
         making.rows("select before from shiftboss_purge"),
+        making.rows("select id, paused_at from shiftboss_backfill"),
+        making.rows("select item, job_id, outcome from shiftboss_backfill_item"),
         list(Token.objects.order_by("pk").values("pk", "revoked_at")),
     ]
 
@@ -114,9 +159,13 @@ def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
     if act in LOOKS:
         return client.get(reverse("shiftboss:jobs" if act == SEE_JOBS else "shiftboss:audit")).status_code == 200
     typed = {"reason": "because", "request_id": a_request(), **EXTRA.get(act, {})}
-    if act in (Act.PAUSE, Act.RESUME):
-        name = "pauses" if act == Act.PAUSE else "resumptions"
-        client.post(reverse(f"shiftboss:{name}"), typed | {"queue": thing})
+    if act in ON_QUEUES:
+        name, more = ON_QUEUES[Act(act)]
+        client.post(reverse(f"shiftboss:{name}"), typed | more | {"queue": thing})
+        return None
+    if act in ON_BACKFILLS:
+        [of] = [one for one in backfills.ACTS if one.act == act]
+        client.post(reverse(f"shiftboss:backfill-{of.resource}", kwargs={"backfill_id": thing}), typed)
         return None
     [one] = [one for one in offers.ACTS if one.act == act]
     client.post(reverse(f"shiftboss:{one.resource}", kwargs={"job_id": thing}), typed)
@@ -129,13 +178,18 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
     if act in LOOKS:
         answers = {client.get("/api/v1/audit").status_code} if act == SEE_AUDIT else set()
         if act == SEE_JOBS:
-            paths = ("status", "queues", "jobs", f"jobs/{thing}", "openapi.json")
+            of_it = f"backfills/{a_backfill(act)}"
+            paths = ("status", "queues", "jobs", f"jobs/{thing}", "backfills", of_it, "openapi.json")
             answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
         assert len(answers) == 1, "all of these are for the same people"
         return answers == {200}
     body = {"reason": "because", **EXTRA.get(act, {})}
-    if act in (Act.PAUSE, Act.RESUME):
-        client.post(f"/api/v1/queues/{act}", body | {"queue": thing}, content_type="application/json")
+    if act in ON_QUEUES:
+        body |= {"queue": thing} | ({"limit": 3} if act == Act.LIMIT else {})
+        client.post(f"/api/v1/queues/{act}", body, content_type="application/json")
+    elif act in ON_BACKFILLS:
+        path = f"/api/v1/backfills/{thing}/{ON_BACKFILLS[Act(act)]}"
+        client.post(path, body, content_type="application/json")
     else:
         client.post(f"/api/v1/jobs/{thing}/{act}", body, content_type="application/json")
     return None
@@ -153,7 +207,14 @@ def by_shell(act: str, thing: Any) -> bool | None:
 
 def _run(act: str, thing: Any, by: list[str]) -> bool | None:
     if act == SEE_JOBS:
-        words = (["jobs", "list"], ["jobs", "show", str(thing)], ["queues", "list"])
+        of_it = str(a_backfill(act))
+        words = (
+            ["jobs", "list"],
+            ["jobs", "show", str(thing)],
+            ["queues", "list"],
+            ["backfills", "list"],
+            ["backfills", "show", of_it],
+        )
         codes = {cli.main([*some, *by]) for some in words}
         assert len(codes) == 1, "all of these are for the same people"
         return codes == {0}
@@ -163,8 +224,11 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
     if act == Act.PURGE:
         cli.main(["purge", "--before", "2020-01-01", "--yes", *reason, *by])
         return None
-    if act in (Act.PAUSE, Act.RESUME):
-        cli.main(["queues", act, thing, *reason, *by])
+    if act in ON_QUEUES:
+        cli.main(["queues", act, thing, *(["3"] if act == Act.LIMIT else []), *reason, *by])
+        return None
+    if act in ON_BACKFILLS:
+        cli.main(["backfills", ON_BACKFILLS[Act(act)], str(thing), "--yes", *reason, *by])
         return None
     more = {Act.REPRIORITISE: ["--priority", "7"], Act.RESCHEDULE: ["--due", DUE]}.get(Act(act), [])
     yes = ["--yes"] if act in (Act.CANCEL, Act.DISCARD) else []
@@ -185,6 +249,7 @@ def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
         Act.PURGE: lambda: acts.purge(date(2020, 1, 1), by=by, reason="because"),
         Act.PAUSE: lambda: acts.pause(thing, by=by, reason="because"),
         Act.RESUME: lambda: acts.resume(thing, by=by, reason="because"),
+        Act.LIMIT: lambda: acts.limit(thing, by=by, limit=3, reason="because"),
         Act.CREATE_TOKEN: lambda: tokens.create("new", username=scene.user.username, by=by),  # type: ignore[union-attr]
         Act.REVOKE_TOKEN: lambda: tokens.revoke(thing, by=by),
         Act.REPRIORITISE: lambda: acts.reprioritise(thing, by=by, priority=7),
@@ -258,10 +323,10 @@ def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFi
 
 def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     """A door that gets a new act gets a way to try it here."""
-    of_console = {one.act for one in offers.ACTS} | {Act.PAUSE, Act.RESUME}
+    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS)} | set(ON_QUEUES)
     assert of_console == set(Act) - ABSENT["console"]
 
     from shiftboss.console.api.mount import schema
 
-    posts = {path.rpartition("/")[2] for path, ways in schema("/").get("paths", {}).items() if "post" in ways}
+    posts = {ways["post"]["operationId"] for ways in schema("/").get("paths", {}).values() if "post" in ways}
     assert posts == set(Act) - ABSENT["api"]

@@ -81,6 +81,27 @@ def test_a_queue_is_paused_seen_to_be_and_resumed(opened: Opener) -> None:
     assert run(queues.pauses(authority=scenes.SYSTEM)) == []
 
 
+@pytest.mark.requirement("P6")
+def test_a_queue_is_limited_seen_to_be_and_limited_no_more(opened: Opener) -> None:
+    scenes.worker("mail")
+    scenes.job(queue="mail")
+    page = opened("/queues/")
+    asks(page, "Limit")
+    page.get_by_label("Jobs at once").fill("3")
+    page.get_by_label("Reason").fill("the provider takes no more")
+    does(page, "Limit")
+    expect(page.get_by_text("runs from now on: 3 at once")).to_be_visible()
+    expect(page.get_by_text("0 of 3 taken")).to_be_visible()
+    asks(page, "Limit")
+    expect(page.get_by_label("Jobs at once")).to_have_value("3")
+    page.locator("dialog [name=limit]").select_option("none")
+    page.get_by_label("Reason").fill("it takes more again")
+    does(page, "Limit")
+    expect(page.get_by_text("by nothing, whatever the settings say")).to_be_visible()
+    [one] = run(queues.limits(authority=scenes.SYSTEM))
+    assert (one.limit.concurrency, one.by) == (None, "operator")
+
+
 def test_a_job_is_discarded_from_its_list_without_javascript(opened: Opener) -> None:
     kept, given_up = scenes.job_in(State.QUARANTINED), scenes.job_in(State.QUARANTINED)
     page = opened("/jobs/?state=quarantined", java_script_enabled=False)

@@ -10,7 +10,7 @@ from shiftboss import acts
 from shiftboss.acts import Act
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
-from shiftboss.console.api.reads import answers, job_number
+from shiftboss.console.api.reads import answers, backfill_number, job_number
 
 router = Router()
 
@@ -130,3 +130,55 @@ def pause(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> An
 def resume(request: HttpRequest, payload: schemas.OnQueue, key: Key = None) -> Any:
     """The end of a pause."""
     return acts.resume(payload.queue, by=caller(request), reason=payload.reason, request_id=key)
+
+
+@_route(
+    Act.LIMIT,
+    "/queues/limit",
+    "queues",
+    "Limit a queue",
+    "Says how many of its jobs run at once over all workers; those that run go on, and count. Stands against the "
+    "settings.",
+)
+def limit(request: HttpRequest, payload: schemas.OnLimit, key: Key = None) -> Any:
+    """A limit."""
+    return acts.limit(
+        payload.queue, by=caller(request), limit=payload.limit, reason=payload.reason, request_id=key
+    )
+
+
+def _on_backfill(act: Act, do: Callable[..., acts.Acted], word: str, summary: str, description: str) -> None:
+    """An act on a backfill, under the verb's own word."""
+
+    def view(
+        request: HttpRequest, backfill_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None
+    ) -> Any:
+        return do(backfill_number(backfill_id), by=caller(request), reason=payload.reason, request_id=key)
+
+    view.__name__ = act.value
+    _route(act, f"/backfills/{{backfill_id}}/{word}", "backfills", summary, description)(view)
+
+
+_on_backfill(
+    Act.PAUSE_BACKFILL,
+    acts.pause_backfill,
+    "pause",
+    "Pause a backfill",
+    "No more of its items are enqueued; jobs that it has go on.",
+)
+_on_backfill(Act.RESUME_BACKFILL, acts.resume_backfill, "resume", "Resume a backfill", "Lets a backfill go on.")
+_on_backfill(
+    Act.RETRY_BACKFILL,
+    acts.retry_backfill,
+    "retry",
+    "Retry a backfill",
+    "Runs again what failed of it and nothing else: quarantined jobs are reinstated, cancelled and discarded "
+    "items get new jobs.",
+)
+_on_backfill(
+    Act.CANCEL_BACKFILL,
+    acts.cancel_backfill,
+    "cancel",
+    "Cancel a backfill",
+    "No more of its items are enqueued, and its jobs are cancelled; running ones are asked to end.",
+)

@@ -15,9 +15,10 @@ from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
 from shiftboss.queue.authority import System
-from shiftboss.queue.errors import NoSuchJob
+from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, read
+from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.statement import run
 
 SYSTEM = System()
@@ -48,11 +49,11 @@ def status(request: HttpRequest) -> Any:
     "/queues", response=answers(schemas.Queues), summary="The queues", tags=["queues"], operation_id="list_queues"
 )
 def queues(request: HttpRequest) -> Any:
-    """Queues that have jobs or live workers, or are paused."""
+    """Queues that have jobs or live workers, or are paused or limited."""
     _may(request, acts.VIEW)
     with bounded():
-        counts, workers, pauses = standing.ask()
-    listed = standing.queues(counts, workers, pauses)
+        counts, workers, pauses, limits = standing.ask()
+    listed = standing.queues(counts, workers, pauses, limits)
     return {"queues": listed, "capped": any(count.capped for count in counts)}
 
 
@@ -97,6 +98,45 @@ def job(request: HttpRequest, job_id: str) -> Any:
 
 
 @router.get(
+    "/backfills",
+    response=answers(schemas.Backfills),
+    summary="Backfills, the newest first",
+    tags=["backfills"],
+    operation_id="list_backfills",
+)
+def backfills(request: HttpRequest, wanted: Query[schemas.WhichBackfills]) -> Any:
+    """Backfills with how far they are."""
+    _may(request, acts.VIEW)
+    _known(request, wanted)
+    before, limit = _id("before", wanted.before), wanted.limit
+    with bounded():
+        rows = run(store.backfills(authority=SYSTEM, before_id=before, limit=limit + 1))
+    page = rows[:limit]
+    return {
+        "backfills": [listing.backfill(row) for row in page],
+        "older": page[-1].id if len(rows) > len(page) else None,
+    }
+
+
+@router.get(
+    "/backfills/{backfill_id}",
+    response=answers(schemas.Backfill, 404),
+    summary="One backfill",
+    tags=["backfills"],
+    operation_id="show_backfill",
+)
+def backfill(request: HttpRequest, backfill_id: str) -> Any:
+    """How far a backfill is."""
+    _may(request, acts.VIEW)
+    number = backfill_number(backfill_id)
+    with bounded():
+        row = run(store.backfill(number, authority=SYSTEM))
+    if row is None:
+        raise NoSuchBackfill(f"there is no backfill {number}")
+    return listing.backfill(row)
+
+
+@router.get(
     "/audit",
     response=answers(schemas.Audit),
     summary="Who did what, and why",
@@ -126,6 +166,14 @@ def job_number(text: str) -> int:
     number = _number(text)
     if number is None or number == 0:
         raise NoSuchJob(f"there is no job {text[:40]!r}")
+    return number
+
+
+def backfill_number(text: str) -> int:
+    """The id in an address. Raises NoSuchBackfill for one that no backfill can have."""
+    number = _number(text)
+    if number is None or number == 0:
+        raise NoSuchBackfill(f"there is no backfill {text[:40]!r}")
     return number
 
 

@@ -7,7 +7,9 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-from shiftboss.acts import MAX_REASON_LENGTH, Revision
+from shiftboss.acts import MAX_REASON_LENGTH, LimitWord, Revision
+from shiftboss.queue.store.backfill import PAGE as BACKFILLS
+from shiftboss.queue.store.queues import MAX_CONCURRENCY
 from shiftboss.queue.store.read import PAGE
 
 MAX_LIMIT = 200
@@ -70,6 +72,16 @@ class OnQueue(Reasoned):
     queue: StrictStr
 
 
+class OnLimit(OnQueue):
+    """How many jobs of a queue run at once."""
+
+    limit: StrictInt | LimitWord = Field(
+        description=f"from 1 to {MAX_CONCURRENCY}; `sequential`: one at a time in strict order, a retry holds the "
+        "line; `none`; `settings`: what the settings say, which nobody's word stands against any more",
+        examples=[3],
+    )
+
+
 class WhichJobs(Schema):
     """What a list of jobs is narrowed to."""
 
@@ -95,9 +107,17 @@ class Acted(Shown):
     act: str
     job_id: Id | None = None
     queue: str | None = None
-    before: str | None = Field(None, description="the job's state, or `running` or `paused` of a queue")
+    before: str | None = Field(
+        None,
+        description="the job's state, or `running` or `paused` of a queue or backfill; of a limit the number, "
+        "`sequential` or `unlimited`",
+    )
     after: str | None = Field(None, description="a running job whose end was asked for is still `running`")
     new_job_id: Id | None = Field(None, description="of a rerun")
+    backfill_id: Id | None = None
+    items: int | None = Field(
+        None, description="how many of a backfill were cancelled or asked to end, or are to run again"
+    )
     repeated: bool = Field(False, description="the same Idempotency-Key had done it before; it was not done again")
 
 
@@ -222,13 +242,23 @@ class Paused(Shown):
     reason: str
 
 
+class Limit(Shown):
+    """How many jobs of a queue run at once; both null and false where a person lifted what the settings say."""
+
+    concurrency: int | None
+    sequential: bool = Field(description="one at a time in strict order, a retry holds the line")
+    set_by: str | None = Field(description="the person who set it; null: the settings")
+    taken: int = Field(description="of its slots; of a sequential queue also by a job that waits for its next run")
+
+
 class Queue(Shown):
-    """A queue that has jobs or live workers, or is paused."""
+    """A queue that has jobs or live workers, or is paused or limited."""
 
     queue: str
     states: dict[str, int] = Field(description="jobs by state; a state without any is left out")
     oldest_available_seconds: float | None
     paused: Paused | None
+    limit: Limit | None
     live_workers: int
 
 
@@ -278,6 +308,42 @@ class Status(Shown):
     workers: list[Worker]
     oldest_available_seconds: float | None
     warnings: list[str]
+
+
+class WhichBackfills(Schema):
+    """Which page of the backfills."""
+
+    before: str | None = Field(None, description="only backfills with a smaller id: the next page")
+    limit: int = Field(BACKFILLS, ge=1, le=MAX_LIMIT)
+
+
+class Backfill(Shown):
+    """One task over many items, and how far it is: each item is counted once."""
+
+    id: Id
+    name: str = Field(description="unique among the backfills of its owner")
+    owner: str | None
+    task: str
+    queue: str
+    priority: int
+    concurrency: int = Field(description="at most so many of its jobs live at once, those in quarantine apart")
+    created_at: datetime
+    paused_at: datetime | None
+    state: str = Field(description="`running`, `paused`, or `finished` where nothing waits and nothing is live")
+    items: int
+    waiting: int = Field(description="they get a job when there is room")
+    live: int
+    quarantined: int
+    completed: int
+    cancelled: int
+    discarded: int
+
+
+class Backfills(Shown):
+    """A page of backfills, the newest first."""
+
+    backfills: list[Backfill]
+    older: Id | None = Field(description="give it as `before` for the next page; null on the last")
 
 
 class Entry(Shown):

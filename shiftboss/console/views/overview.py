@@ -19,9 +19,10 @@ def show(request: HttpRequest) -> HttpResponse:
         rates = run(read.throughput(authority=System(), minutes=MINUTES))
         workers = run(read.workers(authority=System()))
         pauses = run(queues.pauses(authority=System()))
+        limits = run(queues.limits(authority=System()))
     context = {
         "findings": verdict.findings(counts, workers, pauses),
-        "queues": figures.queues(counts, rates, workers, pauses, minutes=MINUTES),
+        "queues": figures.queues(counts, rates, workers, pauses, limits, minutes=MINUTES),
         "total": figures.total(counts, rates, minutes=MINUTES),
         "workers": workers,
         "capacity": figures.capacity(workers),

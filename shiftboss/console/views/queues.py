@@ -1,31 +1,35 @@
-"""The queues, and pausing and resuming them."""
+"""The queues, and pausing, resuming and limiting them."""
+
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted
+from shiftboss.acts import Act, Acted, LimitWord
 from shiftboss.console import addresses, figures, filters, live
-from shiftboss.console.forms import QueueForm, ReasonForm
+from shiftboss.console.forms import NUMBER, LimitForm, QueueForm, ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.views.acting import Acting, Said
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import queues, read
-from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.queues import Limit, Limited, Pause
 from shiftboss.queue.store.statement import run
 
 
 def index(request: HttpRequest) -> HttpResponse:
-    """Every queue that has jobs, a worker or a pause: its counts, who serves it, who paused it and why."""
+    """Every queue with jobs, a worker, a pause or a limit: its counts, who serves it, who paused it and why."""
     with bounded():
         counts = run(read.counts(authority=System()))
         workers = run(read.workers(authority=System()))
         pauses = run(queues.pauses(authority=System()))
+        limits = run(queues.limits(authority=System()))
     person = person_of(request)
     context = {
-        "queues": figures.queues(counts, [], workers, pauses, minutes=0),
+        "queues": figures.queues(counts, [], workers, pauses, limits, minutes=0),
         "may_pause": person.may(Act.PAUSE),
         "may_resume": person.may(Act.RESUME),
+        "may_limit": person.may(Act.LIMIT),
         "cap": read.FINISHED_CAP,
     }
     return live.answer(request, "queues", context)
@@ -72,6 +76,41 @@ class Resuming(QueueActing):
     def perform(self, form: ReasonForm) -> Acted:
         """Resume it."""
         return acts.resume(by=person_of(self.request), **form.wish)
+
+
+class Limiting(QueueActing):
+    """`POST /queues/limits/`."""
+
+    act = Act.LIMIT
+    form = LimitForm
+
+    def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
+        """The form, filled in with the limit that there is."""
+        name = filters.queue_of(self.request.POST if self.request.method == "POST" else self.request.GET)
+        limited = _limit_of(name)
+        context = {
+            "queue": name,
+            "limited": limited,
+            "form": form or self.new_form(queue=name, **_chosen(limited.limit if limited else Limit())),
+            "asks": True,
+        }
+        return self.answer(context, said)
+
+    def perform(self, form: ReasonForm) -> Acted:
+        """Limit it."""
+        return acts.limit(by=person_of(self.request), **form.wish)
+
+
+def _chosen(limit: Limit) -> dict[str, Any]:
+    if limit.sequential:
+        return {"limit": LimitWord.SEQUENTIAL.value}
+    return {"limit": NUMBER, "concurrency": limit.concurrency or ""}
+
+
+def _limit_of(name: str) -> Limited | None:
+    with bounded():
+        found = run(queues.limits(authority=System()))
+    return next((limited for limited in found if limited.queue == name), None)
 
 
 def _pause_of(name: str) -> Pause | None:

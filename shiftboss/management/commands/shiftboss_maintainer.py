@@ -26,11 +26,12 @@ class Command(BaseCommand):
         """Never returns, unless it refuses."""
         if not self._called_from_command_line:
             raise CommandError(ONLY_A_PROGRAM)
-        from shiftboss.queue.launch import become, maintainer_config, refuse_unready_database
+        from shiftboss.queue.launch import apply_settings, become, maintainer_config, refuse_unready_database
 
         try:
             refuse_unready_database()
             config = maintainer_config()
+            apply_settings()
         except (ShiftbossError, ConfigError, Error) as error:
             raise CommandError(str(error).strip()) from error
         become("shiftboss.queue.maintainer", config)

@@ -31,11 +31,12 @@ class Command(BaseCommand):
         """Never returns, unless it refuses."""
         if not self._called_from_command_line:
             raise CommandError(ONLY_A_PROGRAM)
-        from shiftboss.queue.launch import become, keeper_config, refuse_unready_database
+        from shiftboss.queue.launch import apply_settings, become, keeper_config, refuse_unready_database
 
         try:
             refuse_unready_database()
             config = keeper_config(pool)
+            apply_settings()
         except (ShiftbossError, ConfigError, Error) as error:
             raise CommandError(str(error).strip()) from error
         become("shiftboss.queue.runtime", config)

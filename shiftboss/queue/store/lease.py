@@ -80,7 +80,7 @@ def claim(
 
 
 def _claim_limited(params: dict[str, Any]) -> Verb[list[Claimed]]:
-    """The claim of a queue with a limit; which one it is only chooses the statement, and each has its own guard."""
+    """The claim of a queue with a limit. What it is now only chooses the statement: each has its own guard."""
     found: list[tuple[bool, bool]] = yield _LIMIT_OF.call(queue=params["queue"])
     if not found:
         return []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shiftboss.conf import QueueOptions
 from shiftboss.queue.authority import Authority, require_system
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.store.enqueue import check_queue
@@ -37,6 +38,20 @@ class Limit:
 
     concurrency: int | None = None
     sequential: bool = False
+
+    @classmethod
+    def of(cls, options: QueueOptions | None) -> "Limit":
+        """What the settings say of a queue."""
+        if options is None:
+            return cls()
+        return cls(1 if options.sequential else options.concurrency, options.sequential)
+
+    @property
+    def word(self) -> str:
+        """It as the audit says it: `unlimited`, `sequential` or the number."""
+        if self.sequential:
+            return "sequential"
+        return "unlimited" if self.concurrency is None else str(self.concurrency)
 
     def __post_init__(self) -> None:
         if self.concurrency is not None and not 1 <= self.concurrency <= MAX_CONCURRENCY:
