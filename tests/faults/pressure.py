@@ -119,10 +119,10 @@ class Pressure:
                 time.sleep(pause)
             struck = time.monotonic() - began
             self._mend()
-            wait_for(lambda: not self._left(), seconds=120)
+            wait_for(lambda: not self._left(), seconds=300)
             # Nothing has kept a slot: all are used again, and by jobs that run at the same time.
             put(LIMITED, "nap", 1, 0.5, count=4 * self.concurrency)
-            wait_for(lambda: self._taken() == self._valid() == self.concurrency, seconds=30)
+            wait_for(lambda: self._taken() == self._valid() == self.concurrency, seconds=60)
             wait_for(lambda: not self._left(), seconds=60)
         finally:
             limited, line = (look.end() for look in looks)
@@ -144,7 +144,7 @@ class Pressure:
         put(LIMITED, "nap", 0, 0.15, count=60)
         self.house.maintainer(**SETTINGS)
         self._programs = [self._worker() for _ in range(self.workers)]
-        wait_for(lambda: all(program.says("executor.ready") for program in self._programs), seconds=60)
+        wait_for(lambda: all(program.says("executor.ready") for program in self._programs), seconds=180)
 
     def _worker(self) -> Program:
         return self.house.worker(threads=2, queues=(LIMITED, SEQUENTIAL), wait=False, **SETTINGS)
