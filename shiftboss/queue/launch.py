@@ -57,7 +57,6 @@ def apply_settings() -> None:
     """Tell the record what the settings say of queues' limits; what a person has said of one stands."""
     limits = {name: Limit.of(options) for name, options in conf.get().queues.items()}
     run(queues.apply_settings(limits, authority=System()))
-    connections.close_all()
 
 
 def reach_database() -> None:
@@ -167,6 +166,7 @@ def run_folder(dsn: str) -> Path:
 
 def become(module: str, config: KeeperConfig) -> NoReturn:
     """Replace this process by `python -P -m MODULE`, with the settings on a descriptor."""
+    connections.close_all()
     reader, writer = os.pipe()
     os.set_inheritable(reader, True)
     text = config.to_json().encode()
