@@ -3,14 +3,22 @@
 import argparse
 import json
 import traceback
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
+
+from asgiref.sync import async_to_sync
 
 from shiftboss import conf
 from shiftboss.cli.command import Commands, Refused, WrongUsage
 from shiftboss.cli.project import set_up
 from shiftboss.queue import payload, registry
 from shiftboss.queue.errors import NotStorable
+from shiftboss.queue.resources import resource
 from shiftboss.queue.runtime.context import Cancelled, Context, Discard, Snooze
+from shiftboss.queue.runtime.resources import Pools, ResourceFailed
+from shiftboss.queue.runtime.secrets import Secrets
 
 EXAMPLES = """\
 examples:
@@ -48,14 +56,50 @@ def run(given: argparse.Namespace) -> int:
         raise WrongUsage(str(problem)) from None
     args, kwargs = payload.decode_arguments(text)
     task: Any = registry.resolve(given.task)
-    context = [Context(job_id=0, fence=0, attempt=1)] if task.takes_context else []
     try:
-        result = task.call(*context, *args, **kwargs)
+        with _surroundings(task) as context:
+            result = task.call(*([context] if task.takes_context else []), *args, **kwargs)
     except (Exception, Snooze, Discard, SystemExit, BaseExceptionGroup) as error:
         raise _without_result(given.task, error) from None
     answer = payload.encode_result(result, max_bytes=conf.get().max_result_bytes)
     print("null" if answer is None else answer)
     return 0
+
+
+@contextmanager
+def _surroundings(task: Any) -> Iterator[Context]:
+    """What a worker would give the task: its resource and its secrets, for this one run."""
+    from shiftboss.queue.handlers import secret_of  # needs Django's settings
+    from shiftboss.queue.tasks import config_of
+
+    config = config_of(task, task.queue_name)
+    provide = partial(secret_of, conf.get().secret_provider, job_id=0, task=config.task)
+    pools = Pools(find=resource, threads=1, coroutines=Here())
+    try:
+        with pools.lend(config.resource, lambda: None) if config.resource else nullcontext() as lent:
+            yield Context(
+                job_id=0,
+                fence=0,
+                attempt=1,
+                _secrets=Secrets(config.secrets, provide=provide),
+                _resource=lambda: lent,
+            )
+    except ResourceFailed as failed:
+        raise (failed.__cause__ or failed) from None
+    finally:
+        pools.close()
+
+
+class Here:
+    """No loop of a worker's: coroutine functions of a resource run on one of their own."""
+
+    def wait(self, awaitable: Awaitable[Any]) -> Any:
+        """What comes of it."""
+
+        async def awaited() -> Any:
+            return await awaitable
+
+        return async_to_sync(awaited)()
 
 
 def _without_result(name: str, error: BaseException) -> Refused:

@@ -92,6 +92,17 @@ class DjangoLane:
             executor.shutdown(wait=False)
 
 
+def secret_of(provider: str | None, name: str, *, job_id: int, task: str) -> object:
+    """What the project's function says. Raises SecretUnavailable where there is none, and whatever it raises."""
+    if provider is None:
+        raise SecretUnavailable(
+            f"there is nobody to give the secret {name!r}: set SHIFTBOSS['SECRET_PROVIDER'] to the dotted path of "
+            "a function"
+        )
+    value: object = import_string(provider)(name, job_id=job_id, task=task)
+    return value
+
+
 class DjangoHandlers:
     """`Handlers` over the installed apps. Tasks in an app's `tasks` module are found at start."""
 
@@ -127,13 +138,7 @@ class DjangoHandlers:
 
     def secret(self, name: str, *, job_id: int, task: str) -> object:
         """What SHIFTBOSS["SECRET_PROVIDER"] says. Raises SecretUnavailable where it is not set."""
-        if self._config.secret_provider is None:
-            raise SecretUnavailable(
-                f"there is nobody to give the secret {name!r}: set SHIFTBOSS['SECRET_PROVIDER'] to the dotted "
-                "path of a function"
-            )
-        value: object = import_string(self._config.secret_provider)(name, job_id=job_id, task=task)
-        return value
+        return secret_of(self._config.secret_provider, name, job_id=job_id, task=task)
 
     def resource(self, name: str) -> Resource:
         """The resource that a module of this project has declared. Raises UnknownResource."""

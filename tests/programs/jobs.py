@@ -1,9 +1,10 @@
 """Tasks for `shiftboss run`."""
 
 import asyncio
+import sys
 from typing import Any
 
-from shiftboss import task
+from shiftboss import Resource, task
 
 
 @task
@@ -63,3 +64,33 @@ def unstorable() -> object:
 
 def plain() -> None:
     """No task."""
+
+
+desk = Resource(
+    "desk", create=lambda: ["desk"], destroy=lambda one: print("closed", *one, file=sys.stderr), maximum=1
+)
+
+
+async def _opened() -> list[str]:
+    return ["line"]
+
+
+Resource("line", create=_opened)
+
+
+@task(takes_context=True, resource="desk", secrets=["key"])
+def work(context: Any) -> list[str]:
+    """What it is lent, and what it may ask for."""
+    return [*context.resource, str(context.secrets["key"])]
+
+
+@task(takes_context=True, resource="line")
+def call(context: Any) -> list[str]:
+    """What a coroutine function has made."""
+    lent: list[str] = context.resource
+    return lent
+
+
+@task(resource="nothing")
+def stranded() -> None:
+    """It needs what nobody declared."""

@@ -26,6 +26,7 @@ NOWHERE = "postgresql://nobody@127.0.0.1:9/nothing"
         (["add", "--args", "[1]", "--kwargs", '{"two": 4}'], 5),
         (["attempt"], 1),
         (["slowly", "--args", '["ü"]'], "ü"),
+        (["call"], ["line"]),
     ],
 )
 def test_a_task_runs_with_no_server_and_no_database(home: Path, words: list[str], result: object) -> None:
@@ -49,6 +50,9 @@ def test_a_task_runs_with_no_server_and_no_database(home: Path, words: list[str]
         ([f"{JOBS}.later"], "later asked to run again in 90 s: do so by hand, nothing is enqueued here"),
         ([f"{JOBS}.hopeless"], "hopeless gave the job up: the customer is gone"),
         ([f"{JOBS}.stopped"], "stopped ended because it saw itself cancelled"),
+        ([f"{JOBS}.work"], "failed: SecretUnavailable: there is nobody to give the secret 'key'"),
+        ([f"{JOBS}.work"], "closed desk"),
+        ([f"{JOBS}.stranded"], "failed: UnknownResource: there is no resource 'nothing'"),
         ([f"{JOBS}.add", "--settings", "no.such.settings"], "--pythonpath"),
     ],
 )

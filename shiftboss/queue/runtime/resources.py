@@ -11,15 +11,14 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.resources import Resource
 from shiftboss.queue.runtime.context import Cancelled, Cause
-from shiftboss.queue.runtime.coroutines import Coroutines
 
 log = logging.getLogger("shiftboss.resources")
 
@@ -172,6 +171,13 @@ class Pool:
             yield from self.destroy(one)
 
 
+class Waits(Protocol):
+    """Waits, in a thread, for what is to run on an event loop."""
+
+    def wait(self, awaitable: Awaitable[Any]) -> Any:
+        """What comes of it."""
+
+
 class Pools:
     """All pools of an executor; one comes into being when a job first names it."""
 
@@ -180,7 +186,7 @@ class Pools:
         *,
         find: Callable[[str], Resource],
         threads: int,
-        coroutines: Coroutines,
+        coroutines: Waits,
         wake: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
