@@ -15,10 +15,16 @@ from shiftboss.console.csrf import StaleForm
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.people import NotStaff
 from shiftboss.console.signature import View
-from shiftboss.queue.errors import NoSuchJob
+from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
 
 # The first class that fits is the answer: (error, status, headline, advice with the error's own facts).
 ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
+    (
+        NoSuchBackfill,
+        404,
+        _("There is no such backfill"),
+        _("It never existed. The list of backfills shows all that do."),
+    ),
     (
         NoSuchJob,
         404,

@@ -10,6 +10,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
+from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.read import JobRow
 from shiftboss.queue.store.statement import run
 
@@ -71,3 +72,8 @@ def job(found: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Event
         ],
         "events": [as_object(row) for row in events],
     }
+
+
+def backfill(row: BackfillRow) -> dict[str, Any]:
+    """One backfill for `stored.dumps`: what it is, and how far."""
+    return as_object(row) | {"state": row.state, "items": row.items}

@@ -18,6 +18,7 @@ from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.figures import Tally
 from shiftboss.console.progress import read_progress
 from shiftboss.queue.authority import Scope, read_key
+from shiftboss.queue.jobs import JobRow
 from shiftboss.queue.store.read import EventRow, JobDetail, WorkerRow
 
 SHOWN_CHARACTERS = 50_000
@@ -98,6 +99,30 @@ def cause(name: str) -> str:
 def act(name: str) -> str:
     """What a person can do, as on its button."""
     return words.spoken(words.ACTS, name)
+
+
+@register.filter
+def backfill_state(name: str) -> str:
+    """What a backfill does."""
+    return words.spoken(words.BACKFILL_STATES, name)
+
+
+@register.filter
+def backfill_act(name: str) -> str:
+    """What a person can do, as on the button of a backfill's page, where its subject is plain."""
+    return words.spoken(words.BACKFILL_BUTTONS, name)
+
+
+@register.filter
+def kind(job: JobRow | JobDetail) -> str:
+    """How a job came to be, where it is a rerun or of a backfill."""
+    return words.spoken(words.KINDS, job.kind) if job.kind in words.KINDS else ""
+
+
+@register.filter
+def retry(name: str | None) -> str:
+    """What kind of retry an attempt is, or nothing."""
+    return "" if name is None else words.spoken(words.RETRY_KINDS, name)
 
 
 @register.filter

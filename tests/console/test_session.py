@@ -13,6 +13,8 @@ PAGES = [pattern for pattern in urlpatterns if pattern.name not in {"login", "lo
 
 def address(name: str) -> str:
     of_a_job = name == "job" or name in {act.resource for act in ACTS}
+    if name == "backfill" or name.startswith("backfill-"):
+        return reverse(f"shiftboss:{name}", kwargs={"backfill_id": 7})
     return reverse(f"shiftboss:{name}", kwargs={"job_id": 7} if of_a_job else {})
 
 

@@ -17,6 +17,7 @@ from shiftboss.queue.errors import (
     InvalidJob,
     KeyHeld,
     MovedOn,
+    NoSuchBackfill,
     NoSuchJob,
     NotAllowed,
     ReasonNeeded,
@@ -122,6 +123,7 @@ ANSWERS: dict[type[Exception], Answer] = {
         code="not_allowed",
         when="a permission is missing, which `permission` names, or the account is not staff",
     ),
+    NoSuchBackfill: Answer(status=404, code="no_such_backfill", when="there is no such backfill"),
     NoSuchJob: Answer(status=404, code="no_such_job", when="there is no such job, or no more"),
     NoSuchAddress: Answer(status=404, code="not_found", when="the API has nothing at this address"),
     WrongMethod: Answer(

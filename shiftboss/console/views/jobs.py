@@ -9,6 +9,7 @@ from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
+from shiftboss.queue.jobs import present_retry_kind, retry_kinds
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store import audit, queues, read
 from shiftboss.queue.store.read import JobDetail
@@ -67,7 +68,9 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         pauses = run(queues.pauses(authority=System())) if job.state in WAITING else []
     context = {
         "job": job,
-        "attempts": attempts,
+        "attempts": list(zip(attempts, retry_kinds(attempts), strict=False)),
+        "retry": present_retry_kind(job, attempts),
+        "waiting": WAITING,
         "events": events,
         "offers": offers.on_page(job, to=person),
         "pause": next((pause for pause in pauses if pause.queue == job.queue), None),

@@ -1,0 +1,157 @@
+"""Backfills: the list, one of them with how far it is, and the acts on it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from shiftboss import acts
+from shiftboss.acts import PERMISSIONS, Act, Acted, Person
+from shiftboss.console import addresses, figures, filters, live
+from shiftboss.console.forms import ReasonForm
+from shiftboss.console.people import person_of
+from shiftboss.console.record import bounded
+from shiftboss.console.signature import View
+from shiftboss.console.views.acting import Acting, Said
+from shiftboss.queue.authority import System
+from shiftboss.queue.errors import NoSuchBackfill
+from shiftboss.queue.store import backfill as store
+from shiftboss.queue.store.backfill import PAGE, BackfillRow, Standing
+from shiftboss.queue.store.statement import run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillAct:
+    """An act on a backfill: the last part of its address, its question, its effect, and when it makes sense."""
+
+    act: Act
+    resource: str
+    question: Promise
+    effect: Promise
+    perform: Callable[..., Acted]
+    sensible: Callable[[BackfillRow], bool]
+
+    @property
+    def needs_reason(self) -> bool:
+        """Whether it stops something, and is refused without a reason."""
+        return self.act in acts.NEED_REASON
+
+
+ACTS = (
+    BackfillAct(
+        act=Act.RESUME_BACKFILL,
+        resource="resumptions",
+        question=_("Resume backfill %(name)s?"),
+        effect=_("Its items are enqueued again."),
+        perform=acts.resume_backfill,
+        sensible=lambda row: row.paused_at is not None,
+    ),
+    BackfillAct(
+        act=Act.RETRY_BACKFILL,
+        resource="retries",
+        question=_("Retry what failed of backfill %(name)s?"),
+        effect=_(
+            "Quarantined jobs are reinstated; cancelled and discarded items get new jobs. What is done stays."
+        ),
+        perform=acts.retry_backfill,
+        sensible=lambda row: row.failed > 0,
+    ),
+    BackfillAct(
+        act=Act.PAUSE_BACKFILL,
+        resource="pauses",
+        question=_("Pause backfill %(name)s?"),
+        effect=_("No more of its items are enqueued until somebody resumes it. Jobs that it has go on."),
+        perform=acts.pause_backfill,
+        sensible=lambda row: row.state is Standing.RUNNING and row.paused_at is None,
+    ),
+    BackfillAct(
+        act=Act.CANCEL_BACKFILL,
+        resource="cancellations",
+        question=_("Cancel backfill %(name)s?"),
+        effect=_("Items that wait get no job, its jobs are cancelled, and running ones are asked to end."),
+        perform=acts.cancel_backfill,
+        sensible=lambda row: row.waiting + row.live + row.quarantined > 0,
+    ),
+)
+
+
+def index(request: HttpRequest) -> HttpResponse:
+    """Backfills with how far they are, the newest first."""
+    before = filters.id_of(request.GET, "before")
+    with bounded():
+        rows = run(store.backfills(authority=System(), before_id=before, limit=PAGE + 1))
+    page = rows[:PAGE]
+    context = {
+        "backfills": [(row, figures.parts(row)) for row in page],
+        "before": before,
+        "older": page[-1].id if len(rows) > len(page) else None,
+    }
+    return live.answer(request, "backfills", context)
+
+
+def show(request: HttpRequest, backfill_id: int) -> HttpResponse:
+    """One backfill. Raises NoSuchBackfill."""
+    row = read_backfill(backfill_id)
+    context = {"backfill": row, "parts": figures.parts(row), "offers": offered(row, to=person_of(request))}
+    return live.answer(request, "backfill", context)
+
+
+def read_backfill(backfill_id: int) -> BackfillRow:
+    """What the record says of a backfill. Raises NoSuchBackfill."""
+    row = None
+    if 0 < backfill_id <= filters.LARGEST_ID:
+        with bounded():
+            row = run(store.backfill(backfill_id, authority=System()))
+    if row is None:
+        raise NoSuchBackfill(f"there is no backfill {backfill_id}")
+    return row
+
+
+def offered(row: BackfillRow, *, to: Person) -> list[BackfillAct]:
+    """The acts that the page of this backfill offers to this person."""
+    return [one for one in ACTS if one.sensible(row) and to.allows(PERMISSIONS[one.act])]
+
+
+class BackfillActing(Acting):
+    """One act on a backfill, `POST /backfills/7/pauses/`."""
+
+    here = "backfill"
+    form = ReasonForm
+    of: BackfillAct
+
+    @property
+    def backfill_id(self) -> int:
+        """The backfill that the address names."""
+        return int(self.kwargs["backfill_id"])
+
+    def perform(self, form: ReasonForm) -> Acted:
+        """Do it. Raises NoSuchBackfill."""
+        return self.of.perform(self.backfill_id, by=person_of(self.request), **form.wish)
+
+    def leads_to(self) -> str:
+        """The backfill."""
+        return addresses.of(self.request, "backfill", backfill_id=self.backfill_id)
+
+    def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
+        """The form. Raises NoSuchBackfill."""
+        row = read_backfill(self.backfill_id)
+        context: dict[str, Any] = {
+            "backfill": row,
+            "form": form or self.new_form(),
+            "question": self.of.question % {"name": row.name},
+            "effect": self.of.effect,
+            "asks": True,
+        }
+        return self.answer(context, said)
+
+
+def view_of(one: BackfillAct) -> View:
+    """The view of one act."""
+
+    class OfOneAct(BackfillActing):
+        act, of = one.act, one
+
+    return OfOneAct.as_view()
