@@ -39,6 +39,7 @@ from shiftboss.queue.store import read
 from shiftboss.queue.store.enqueue import Enqueued, NewJob
 from shiftboss.queue.store.statement import Verb, run
 from shiftboss.queue.tasks import Call, ShiftbossTask, attempts_of, config_of
+from shiftboss.queue.typed import check_call
 
 
 class ShiftbossBackend(BaseTaskBackend):
@@ -206,6 +207,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
 
 
 def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:
+    check_call(task.func, args, kwargs, takes_context=task.takes_context)
     config = conf.get()
     given: dict[str, Any] = {}
     if isinstance(task, ShiftbossTask):

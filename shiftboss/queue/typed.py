@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -148,6 +149,7 @@ def check_call(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any
         raise InvalidJob(f"the arguments do not fit the task: {error}") from None
 
 
+@lru_cache(maxsize=10_000)
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     if sys.version_info >= (3, 14):
         from annotationlib import Format
