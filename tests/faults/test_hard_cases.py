@@ -16,7 +16,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store.enqueue import NewJob, enqueue
 from shiftboss.queue.store.statement import run
 from tests.runtime import tasks
-from tests.runtime.programs import House, attempts, copies_of, job, totals, wait_for_state
+from tests.runtime.programs import House, attempts, copies_of, enqueued_before, job, totals, wait_for_state
 from tests.waiting import wait_for
 
 
@@ -42,7 +42,8 @@ def test_a_result_that_ends_its_encoder_fails_its_job_and_leaves_the_slot(house:
 @pytest.mark.requirement("R7")
 def test_wrong_arguments_of_a_coroutine_function_quarantine_too(house: House) -> None:
     house.worker()
-    held = wait_for_state(tasks.wait_for_nothing.enqueue().id, State.QUARANTINED)
+    args = '{"args": [], "kwargs": {}}'
+    held = wait_for_state(enqueued_before("tests.runtime.tasks.wait_for_nothing", args), State.QUARANTINED)
     assert held.quarantine_reason == "invalid_arguments"
 
 

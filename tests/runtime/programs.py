@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
+from shiftboss.queue.store.enqueue import NewJob, enqueue
 from shiftboss.queue.store.statement import run
 from tests.processes import command_line, runs
 from tests.waiting import wait_for
@@ -188,6 +189,12 @@ def wait_for_state(job_id: str | int, *states: State, seconds: float = 20) -> re
     """The job, once it is in one of these states."""
     wait_for(lambda: job(job_id).state in states, seconds=seconds)
     return job(job_id)
+
+
+def enqueued_before(task: str, args: str) -> int:
+    """A job of this task as another version of it was enqueued, with arguments that may no longer fit."""
+    new = NewJob(queue="default", task=task, args=args, failure_limit=5, loss_limit=3)
+    return run(enqueue(new, authority=System())).id
 
 
 def copies_of(job_id: str | int, number: int) -> None:

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from shiftboss.queue.states import State
 from tests.runtime import elsewhere, tasks
-from tests.runtime.programs import House, attempts, job, totals, wait_for_state
+from tests.runtime.programs import House, attempts, enqueued_before, job, totals, wait_for_state
 from tests.waiting import wait_for
 
 
@@ -62,7 +62,8 @@ def test_text_that_postgresql_refuses_does_not_hide_an_error(house: House) -> No
 @pytest.mark.requirement("R7")
 def test_arguments_that_do_not_fit_the_task_quarantine_the_job_at_once(house: House) -> None:
     house.worker()
-    held = wait_for_state(tasks.note.enqueue("x", "y", z=1).id, State.QUARANTINED)
+    args = '{"args": ["x", "y"], "kwargs": {"z": 1}}'
+    held = wait_for_state(enqueued_before("tests.runtime.tasks.note", args), State.QUARANTINED)
     assert held.quarantine_reason == "invalid_arguments"
     assert "too many positional arguments" in str(held.error_message)
 

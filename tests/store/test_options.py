@@ -154,3 +154,18 @@ def test_a_job_past_its_deadline_is_not_claimed(worker: int) -> None:
 
 def test_the_authority_of_a_call_may_be_the_tasks_own() -> None:
     assert row(add.using(authority=System()).enqueue(1))["owner"] is None
+
+
+@pytest.mark.requirement("R7")
+@pytest.mark.parametrize(
+    ("args", "kwargs", "told"),
+    [([], {}, "'a'"), ([1, 2, 3], {}, "too many positional"), ([1], {"c": 2}, "'c'"), ([1], {"a": 2}, "'a'")],
+)
+def test_a_call_that_does_not_fit_is_refused_where_it_is_made(args: Any, kwargs: Any, told: str) -> None:
+    for enqueue in (
+        lambda: add.enqueue(*args, **kwargs),
+        lambda: shiftboss.enqueue_many([add.with_arguments(1), add.with_arguments(*args, **kwargs)]),
+    ):
+        with pytest.raises(InvalidJob, match=f"the arguments do not fit the task: .*{told}"):
+            enqueue()
+    assert scalar("select count(*) from shiftboss_job") == 0
