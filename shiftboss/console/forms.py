@@ -115,7 +115,7 @@ class LimitForm(QueueForm):
     limit = forms.ChoiceField(
         choices=[
             (NUMBER, _("at most so many jobs at once")),
-            (LimitWord.SEQUENTIAL.value, _("one job at a time in strict order; a retry holds the line")),
+            (LimitWord.SEQUENTIAL.value, _("one job at a time in strict order")),
             (LimitWord.NONE.value, _("as many as the workers can")),
             (LimitWord.SETTINGS.value, _("what the settings say")),
         ],
