@@ -15,14 +15,17 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised. `code` is stable; `backoff_seconds` is what a retry would wait, already capped."""
+    """The handler raised. `code` is stable; `backoff_seconds` is what a retry would wait, already capped.
+
+    Without a backoff (None) the task wants no retry after such a failure: the job is quarantined at once.
+    """
 
     code: str
     type: str
     message: str
     fingerprint: str
     traceback: str
-    backoff_seconds: float
+    backoff_seconds: float | None
     run_ms: int
 
 

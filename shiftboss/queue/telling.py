@@ -63,7 +63,7 @@ def _judged(end: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     final = (
         job is None
         or end == "discarded"
-        or (end == "failed" and failures >= job.failure_limit)
+        or (end == "failed" and (given["retry_in_seconds"] is None or failures >= job.failure_limit))
         or (end == "lost" and losses >= job.loss_limit)
         or (same and job.state in {State.QUARANTINED, State.DISCARDED})
     )

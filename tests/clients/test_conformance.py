@@ -1,6 +1,7 @@
 """One contract of records and clients, held to it by one body of tests: PostgreSQL and memory."""
 
 import asyncio
+import dataclasses
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -409,6 +410,20 @@ def test_a_job_that_has_failed_as_often_as_it_may_is_held_until_it_is_reinstated
     job = both.job(authority=SYSTEM, job_id=job_id)
     assert (job.failures, job.failure_limit, job.loss_limit, job.quarantined_at) == (1, 8, 6, None)
     assert worker.claimed() == [Lease(job_id, 2)]
+
+
+@pytest.mark.requirement("N3", "R8")
+def test_a_failure_without_a_backoff_is_held_at_once_with_its_evidence(both: Record, worker: Seat) -> None:
+    [final, retried] = put(both, 2, failure_limit=5)
+    one, other = worker.claimed(2)
+    worker.report(one, dataclasses.replace(FAILED, backoff_seconds=None))
+    worker.report(other, dataclasses.replace(FAILED, backoff_seconds=0.0))
+    job = both.job(authority=SYSTEM, job_id=final)
+    assert (job.state, job.quarantine_reason, job.failures) == (State.QUARANTINED, "failures_exhausted", 1)
+    assert job.quarantined_at is not None
+    [trace] = both.attempts(authority=SYSTEM, job_id=final)
+    assert (trace.outcome, trace.error_type, trace.traceback) == ("failed", FAILED.type, FAILED.traceback)
+    assert both.job(authority=SYSTEM, job_id=retried).state is State.RETRYABLE
 
 
 @pytest.mark.requirement("N3", "P5")

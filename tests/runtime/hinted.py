@@ -86,3 +86,24 @@ def fail(how: str) -> None:
             fail.func(how)
         case "long":
             raise ValueError("x" * 2_000_000)
+
+
+@task(retry_on=(ConnectionError, TimeoutError), discard_on=LookupError, backoff=7)
+def choose(how: str) -> None:
+    """Raise something that is retried, given up, or held at once."""
+    match how:
+        case "reset":
+            raise ConnectionResetError("a child of one that is retried")
+        case "key":
+            raise KeyError("a child of one that is given up")
+        case "mute":
+            raise type("MuteLookup", (Mute, LookupError), {})
+        case "group":
+            raise ExceptionGroup("all of them retried", [TimeoutError(), ConnectionError()])
+        case "mixed":
+            raise ExceptionGroup("not all of them", [TimeoutError(), LookupError()])
+        case "exit":
+            raise SystemExit(3)
+        case "nan":
+            return float("nan")  # type: ignore[return-value]
+    raise ValueError("nobody has named it")

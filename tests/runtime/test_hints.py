@@ -106,3 +106,22 @@ def test_whatever_is_hard_to_tell_is_a_failure_with_a_bounded_text(
     assert len(trace) <= 32_000
     assert wait >= 0
     assert desk.run("send", PARCEL)[0] == "done"
+
+
+@pytest.mark.requirement("R8")
+@pytest.mark.parametrize(
+    ("how", "wait"),
+    [("reset", 7.0), ("group", 7.0), ("mixed", None), ("other", None), ("exit", None), ("nan", 7.0)],
+)
+def test_only_a_failure_that_retry_on_names_is_retried(desk: Desk, how: str, wait: float | None) -> None:
+    kind, code, *_, found, _ = desk.run("choose", how)
+    assert (kind, found) == ("failed", wait)
+    assert code == ("invalid_result" if how == "nan" else "handler_raised")
+
+
+@pytest.mark.requirement("R8")
+@pytest.mark.parametrize(("how", "words"), [("key", "KeyError: "), ("mute", "MuteLookup: <str() of")])
+def test_a_failure_that_discard_on_names_ends_the_job_and_says_why(desk: Desk, how: str, words: str) -> None:
+    kind, message, _ = desk.run("choose", how)
+    assert kind == "discarded"
+    assert words in message

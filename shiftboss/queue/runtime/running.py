@@ -4,7 +4,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from functools import partial
@@ -348,13 +348,19 @@ class Runner:
                 return ["discarded", ticket, storable(reason, 1000), seconds]
         # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
         code = "handler_raised" if error is not run.refused else "result_not_storable"
+        if code == "handler_raised" and named(error, self._handler(run.order).config.discard_on):
+            evidence = describe(error)
+            return ["discarded", ticket, storable(f"{evidence.type}: {evidence.message}", 1000), seconds]
         return self._failure(run.order, error, seconds, code=code)
 
     def _failure(
         self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
     ) -> list[Any]:
         evidence = describe(error, skip_frames=_own_frames(error))
-        wait = self._handlers.backoff_seconds(self._handler(order).config, error, order.failures + 1)
+        config = self._handler(order).config
+        wait = None
+        if code != "handler_raised" or config.retry_on is None or named(error, config.retry_on):
+            wait = self._handlers.backoff_seconds(config, error, order.failures + 1)
         return [
             "failed",
             order.ticket,
@@ -408,6 +414,17 @@ def _alone(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+def named(error: BaseException, names: Iterable[str]) -> bool:
+    """Whether the exception is of one of these types, given by module and class, or of a child of one.
+
+    A group is where all that it holds are.
+    """
+    if isinstance(error, BaseExceptionGroup) and error.exceptions:
+        return all(named(one, names) for one in error.exceptions)
+    kinds = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+    return not kinds.isdisjoint(names)
 
 
 def _own_frames(error: BaseException) -> int:

@@ -132,7 +132,7 @@ def reap(job: Job, now: datetime, lost: Lost = EXPIRED) -> tuple[Job, AttemptRow
 def _limit(job: Job, outcome: Outcome) -> QuarantineReason | None:
     """Which limit this outcome uses up."""
     match outcome:
-        case Failed() if job.failures + 1 >= job.failure_limit:
+        case Failed(backoff_seconds=wait) if wait is None or job.failures + 1 >= job.failure_limit:
             return QuarantineReason.FAILURES_EXHAUSTED
         case Lost(alone=True) if job.losses + 1 >= job.loss_limit:
             return QuarantineReason.POISON
@@ -147,7 +147,7 @@ def _counted(job: Job, outcome: Outcome, now: datetime) -> dict[str, Any]:
     """What a run that goes on later counts, and when it is due again."""
     match outcome:
         case Failed(backoff_seconds=wait):
-            return {"failures": job.failures + 1, "suspect": False, "due_at": now + timedelta(seconds=wait)}
+            return {"failures": job.failures + 1, "suspect": False, "due_at": now + timedelta(seconds=wait or 0.0)}
         case Lost(alone=alone, suspect=suspect):
             return {"losses": job.losses + alone, "suspect": suspect, "due_at": now}
         case Snoozed(seconds=wait):

@@ -1,8 +1,8 @@
--- fail: a worker's handler raised; retryable after its backoff, quarantined at the failure limit, cancelled
--- where that was asked for.
+-- fail: a worker's handler raised; retryable after its backoff, quarantined at the failure limit or where no
+-- backoff is given, cancelled where that was asked for.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
-    select *
+    select *, backoff_seconds is null as final
     from unnest(
         %(ids)s::bigint[], %(fences)s::bigint[], %(backoff_seconds)s::double precision[], %(run_ms)s::integer[],
         %(codes)s::text[], %(types)s::text[], %(messages)s::text[], %(fingerprints)s::text[],
@@ -11,11 +11,11 @@ with outcome as materialized (
 ),
 failed as (
     update shiftboss_job j
-    set state = case when j.failures + 1 >= j.failure_limit then 'quarantined' else 'retryable' end,
+    set state = case when o.final or j.failures + 1 >= j.failure_limit then 'quarantined' else 'retryable' end,
         failures = j.failures + 1,
-        due_at = clock_timestamp() + make_interval(secs => o.backoff_seconds),
-        quarantine_reason = case when j.failures + 1 >= j.failure_limit then 'failures_exhausted' end,
-        quarantined_at = case when j.failures + 1 >= j.failure_limit then clock_timestamp() end,
+        due_at = clock_timestamp() + make_interval(secs => coalesce(o.backoff_seconds, 0)),
+        quarantine_reason = case when o.final or j.failures + 1 >= j.failure_limit then 'failures_exhausted' end,
+        quarantined_at = case when o.final or j.failures + 1 >= j.failure_limit then clock_timestamp() end,
         worker_id = null,
         lease_expires_at = null,
         suspect = false,
