@@ -230,7 +230,7 @@ def one_of_each() -> dict[str, int]:
     return {
         "infrastructure": lost.job_id,
         "failure": failed.job_id,
-        "rerun": again.id,  # type: ignore[union-attr]
+        "rerun": again.id,
         "backfill": of_backfill,
     }
 
