@@ -87,6 +87,8 @@ def test_the_last_progress_and_checkpoint_count_and_all_events_in_their_order(
     assert perform(tell(worker, (one, EVENT))) == Settlement(settled={one})
     assert [seq for seq, _, _ in told(one.job_id)] == [1, 2, 3]
     assert [seq for seq, _, _ in told(two.job_id)] == [1]
+    assert perform(tell(worker, (two, EVENT))) == Settlement(settled={two})
+    assert [seq for seq, _, _ in told(two.job_id)] == [1, 2]
 
 
 @pytest.mark.requirement("L17")
