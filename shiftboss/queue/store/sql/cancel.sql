@@ -38,10 +38,7 @@ leaving as (
 ),
 -- part: freed
 ,
-became_available as (
-    select queue, 100 as priority from freed
-),
--- part: notified
+-- part: woken
 select id, 'running', 'running', (select count(*) from told), null from requested
 union all
-select id, state, final_state, (select count(*) from awaited), (select count(*) from notified) from ended
+select id, state, final_state, (select count(*) from awaited), (select count(*) from woken) from ended

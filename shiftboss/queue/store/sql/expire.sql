@@ -26,8 +26,5 @@ leaving as (
 ),
 -- part: freed
 ,
-became_available as (
-    select queue, 100 as priority from freed
-),
--- part: notified
-select id, (select count(*) from awaited), (select count(*) from notified) from moved
+-- part: woken
+select id, (select count(*) from awaited), (select count(*) from woken) from moved

@@ -66,10 +66,7 @@ leaving as (
 ),
 -- part: freed
 ,
-became_available as (
-    select queue, 100 as priority from freed
-),
--- part: notified
-select id, fence, (select count(*) from awaited), (select count(*) from notified) from failed
+-- part: woken
+select id, fence, (select count(*) from awaited), (select count(*) from woken) from failed
 union all
-select id, fence, (select count(*) from awaited), (select count(*) from notified) from moved
+select id, fence, (select count(*) from awaited), (select count(*) from woken) from moved

@@ -57,8 +57,5 @@ leaving as (
 ),
 -- part: freed
 ,
-became_available as (
-    select queue, 100 as priority from freed
-),
--- part: notified
-select id, state, fence, worker_id, (select count(*) from awaited), (select count(*) from notified) from taken
+-- part: woken
+select id, state, fence, worker_id, (select count(*) from awaited), (select count(*) from woken) from taken

@@ -6,6 +6,6 @@ freed as (
     from leaving l
     where s.id = any (array(select slot_id from leaving))
         and s.id = l.slot_id and s.job_id = l.id and s.fence = l.fence
-        and (l.rests or not exists (select from shiftboss_queue q where q.name = s.queue and q.sequential))
+        and (l.rests or s.queue <> all (array(select name from shiftboss_queue where sequential)))
     returning s.queue
 )
