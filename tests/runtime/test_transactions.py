@@ -41,6 +41,7 @@ def test_effects_and_completion_are_committed_together_in_every_kind_of_run(hous
     program = worker(house)
     loud = ("raise", "exit", "snooze", "discard", "again", "hook")
     jobs = [int(kind.enqueue(7).id) for kind in (tasks.enter, tasks.enter_in_loop, tasks.savepoints)]
+    jobs.append(int(tasks.enter_alone.enqueue(7).id))
     jobs += [int(tasks.end_after.enqueue(7, how).id) for how in (*loud, "nonsense")]
     for one in jobs:
         done = wait_for_state(one, State.COMPLETED)
