@@ -1,5 +1,6 @@
 """`shiftboss.backfill`: what it takes, which item is the same one, and what it refuses."""
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,9 +10,12 @@ import pytest
 from django.db import transaction
 
 from shiftboss import InvalidJob, NotAllowed, NotStorable, Owner, System, backfill, conf
+from shiftboss.queue.clients.local import LocalClient
+from shiftboss.queue.maintainer import Maintainer
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.statement import run
-from tests.store.making import SYSTEM, a_worker, claim, report, rows, scalar
+from tests.clients.conftest import keeper_config
+from tests.store.making import SYSTEM, a_worker, address, claim, report, rows, scalar
 from tests.store.tasks import add, no_task, send
 from tests.store.test_backfill import backfills  # noqa: F401, leaves none to the next test
 
@@ -149,3 +153,24 @@ def test_a_job_of_a_batch_that_fails_is_run_again_alone() -> None:
     run(store.feed(authority=SYSTEM))
     [again] = run(claim(worker, n=3, tasks=["tests.store.tasks.add"]))
     assert (again.id, again.args) == (jobs[1].id, '{"args": [[2, 3]], "kwargs": {}}')
+
+
+def test_the_maintainer_feeds_and_so_does_a_worker_where_there_is_none() -> None:
+    async def by_the_maintainer() -> None:
+        maintainer = Maintainer(keeper_config(address()))
+        await maintainer.feed()
+        await maintainer._connection.close()
+
+    async def by_a_worker() -> int:
+        client = LocalClient(keeper_config(address()))
+        await client.open()
+        try:
+            return await client.stage()
+        finally:
+            await client.close()
+
+    backfill(add, range(3), name="sums", concurrency=2)
+    asyncio.run(by_the_maintainer())
+    assert scalar("select count(*) from shiftboss_job") == 2
+    backfill(send, ["kim"], name="mails")
+    assert asyncio.run(by_a_worker()) == 1
