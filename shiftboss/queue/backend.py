@@ -203,7 +203,8 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     backend = task_backends[next(iter(backends))]
     if len(backends) > 1 or not hasattr(backend, "enqueue_calls"):
         raise InvalidJob(f"enqueue_many wants tasks of one Shiftboss backend, not of {sorted(backends)}")
-    return backend.enqueue_calls(calls)
+    results: list[TaskResult] = backend.enqueue_calls(calls)
+    return results
 
 
 def _new_job(task: Task, args: Any, kwargs: Any) -> NewJob:

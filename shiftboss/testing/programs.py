@@ -17,7 +17,7 @@ from django.db import connections
 
 from shiftboss import conf
 from shiftboss.queue.errors import InTransaction
-from shiftboss.queue.launch import keeper_config, project_paths, settings_module
+from shiftboss.queue.launch import apply_settings, keeper_config, project_paths, settings_module
 
 NAMES = "SHIFTBOSS_TEST_DATABASES"
 MODULE = "shiftboss.testing.executor"
@@ -73,6 +73,7 @@ def running_worker(pool: str = "default", *, seconds: float = 60.0) -> Iterator[
             "a worker sees committed rows only: use TransactionTestCase or django_db(transaction=True), or "
             "shiftboss.testing.run_jobs(), which runs jobs inside of the test's transaction"
         )
+    apply_settings()
     with tempfile.TemporaryDirectory(prefix="shiftboss-testing-") as folder:
         argv = (sys.executable, "-P", "-m", MODULE)
         config = replace(keeper_config(pool), executor_argv=argv, observer_argv=argv, run_folder=folder)

@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, pool: str, **__: Any) -> None:
         """Never returns, unless it refuses."""
-        if not self._called_from_command_line:
+        if not getattr(self, "_called_from_command_line", True):  # Django's own mark
             raise CommandError(ONLY_A_PROGRAM)
         from shiftboss.queue.launch import apply_settings, become, keeper_config, refuse_unready_database
 
