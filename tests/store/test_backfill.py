@@ -209,17 +209,16 @@ def test_a_paused_backfill_enqueues_nothing_and_still_notes_what_ended(perform: 
 
 
 def test_cancelling_ends_what_waits_and_asks_what_runs_to_end(perform: Perform, worker: int) -> None:
-    number, other = begun(*"abcde", concurrency=2), begun("a", name="other")
+    number, other = begun(*"abcde", concurrency=2), begun("a", "b", "c", name="other", concurrency=1)
     feed()
     run(operate.cancel([job_of("a", "other")], authority=SYSTEM))
-    run(backfill.add(other, with_args("b"), authority=SYSTEM))
     end(worker, "fail")
     [runs] = claimed(worker)
     feed()
     assert progress(number) == {"waiting": 2, "live": 2, "quarantined": 1}
     assert perform(backfill.cancel(number, authority=SYSTEM)) == 5
     assert progress(number) == {"live": 1, "cancelled": 4}
-    assert progress(other) == {"live": 1, "cancelled": 1}, "another's items are left alone"
+    assert progress(other) == {"waiting": 1, "live": 1, "cancelled": 1}, "another's items are left alone"
     job = live(runs.id)
     assert job
     assert job["cancel_cause"] == "user"
@@ -241,12 +240,13 @@ def test_a_backfill_with_a_job_in_somebodys_hands_is_not_cancelled_by_half(conne
 
 
 def test_a_retry_runs_what_failed_and_nothing_else(perform: Perform, worker: int) -> None:
-    number, other = begun(*"abcd", concurrency=4), begun("a", name="other")
+    other, number = begun("a", name="other"), begun(*"abcd", concurrency=4)
     feed()
     run(operate.cancel([job_of("a", "other")], authority=SYSTEM))
     [done] = end(worker, "complete")
     [held] = end(worker, "fail")
     [given_up] = end(worker, "discard")
+    feed()
     assert perform(backfill.retry(number, authority=SYSTEM)) == Retried(anew=1, reinstated=1)
     assert progress(number) == {"waiting": 2, "live": 1, "completed": 1}
     assert feed(perform) == 1
@@ -327,13 +327,29 @@ def test_an_end_that_the_history_tells_no_more_counts_as_not_done(perform: Perfo
 
 
 def test_an_end_is_noted_once(worker: int) -> None:
-    number = begun("a")
+    number = begun("a", "b")
     feed()
     [done] = end(worker, "complete")
     feed()
     execute("delete from shiftboss_finished where id = %s", done)
     feed()
-    assert progress(number) == {"completed": 1}
+    assert progress(number) == {"completed": 1, "live": 1}
+
+
+def test_the_ends_of_a_backfill_are_noted_by_who_has_it_in_hand(connect: Any, worker: int) -> None:
+    begun("a")
+    feed()
+    end(worker, "complete")
+    begun("b", name="other")
+    somebody: Session = connect()
+    somebody.execute("begin")
+    somebody.execute("select from shiftboss_backfill where name = 'invoices' for update")
+    assert feed() == 1
+    noted = "select outcome from shiftboss_backfill_item where item = 'a'"
+    assert scalar(noted) is None
+    somebody.execute("rollback")
+    feed()
+    assert scalar(noted) == "completed"
 
 
 def test_a_fed_job_wakes_a_worker_that_is_idle(ear: Any) -> None:
@@ -341,6 +357,18 @@ def test_a_fed_job_wakes_a_worker_that_is_idle(ear: Any) -> None:
     begun("a", "b", priority=5)
     feed()
     assert ear.heard() == "5 default"
+
+
+def test_a_fed_job_wakes_nobody_who_is_not_idle_for_its_queue(ear: Any) -> None:
+    a_worker("default")
+    a_worker("mail", idle=True)
+    gone = a_worker("default", idle=True)
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '10 minutes' where id = %s", gone)
+    begun("a")
+    feed()
+    begun("b", name="other", queue="mail")
+    feed()
+    assert ear.heard() == "0 mail"
 
 
 def test_several_who_feed_at_once_never_exceed_the_limit_nor_take_an_item_twice(connect: Any, worker: int) -> None:
