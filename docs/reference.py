@@ -32,6 +32,33 @@ MODULES = {
 """Modules with public names, each with the sentence that begins its chapter."""
 
 EXAMPLES = {
+    "Functions": """
+        functions = shiftboss.Functions()
+        functions.add(resize, name="resize", timeout_seconds=30)
+        store.enqueue(functions.job("resize", "cat.png", priority=5), authority=System())
+        """,
+    "MemoryStore": """
+        store = shiftboss.MemoryStore()
+        store.enqueue(functions.job("resize", "cat.png"), authority=System())
+        store.save("jobs.json")
+        store = shiftboss.MemoryStore.load("jobs.json")
+        """,
+    "UnknownTask": """
+        try:
+            job = functions.job(name)
+        except shiftboss.UnknownTask:
+            ...  # no function was added under this name
+        """,
+    "Worker": """
+        with shiftboss.Worker(store.client(), functions, wakeups=store.wakeups(), threads=8) as worker:
+            worker.drain()
+        """,
+    "WorkerEnded": """
+        try:
+            worker.start()
+        except shiftboss.WorkerEnded:
+            worker = make_worker()  # this one was aborted
+        """,
     "Authority": "def reports_of(who: shiftboss.Authority): ...",
     "Backfilled": """
         begun: shiftboss.Backfilled = shiftboss.backfill(send_receipt, ids, name="receipts 2026")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from shiftboss.queue.backend import enqueue_many as enqueue_many
     from shiftboss.queue.backfills import Backfilled as Backfilled
     from shiftboss.queue.backfills import backfill as backfill
+    from shiftboss.queue.clients.memory.functions import Functions as Functions
+    from shiftboss.queue.clients.memory.store import MemoryStore as MemoryStore
     from shiftboss.queue.errors import Busy as Busy
     from shiftboss.queue.errors import InTransaction as InTransaction
     from shiftboss.queue.errors import InvalidJob as InvalidJob
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from shiftboss.queue.errors import ShiftbossError as ShiftbossError
     from shiftboss.queue.errors import StillRunning as StillRunning
     from shiftboss.queue.errors import StoreUnavailable as StoreUnavailable
+    from shiftboss.queue.errors import UnknownTask as UnknownTask
     from shiftboss.queue.errors import UnsupportedDatabase as UnsupportedDatabase
+    from shiftboss.queue.errors import WorkerEnded as WorkerEnded
     from shiftboss.queue.jobs import OnConflict as OnConflict
     from shiftboss.queue.observation import JobFacts as JobFacts
     from shiftboss.queue.observation import WorkerFacts as WorkerFacts
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.runtime.context import Cause as Cause
     from shiftboss.queue.runtime.context import Context as Context
     from shiftboss.queue.runtime.notes import Checkpoint as Checkpoint
+    from shiftboss.queue.runtime.worker import Worker as Worker
     from shiftboss.queue.secrets import Secret as Secret
     from shiftboss.queue.tasks import ShiftbossTask as ShiftbossTask
     from shiftboss.queue.tasks import task as task
@@ -54,11 +59,13 @@ _HOMES = {
     "Cause": "shiftboss.queue.runtime.context",
     "Checkpoint": "shiftboss.queue.runtime.notes",
     "Context": "shiftboss.queue.runtime.context",
+    "Functions": "shiftboss.queue.clients.memory.functions",
     "InTransaction": "shiftboss.queue.errors",
     "InvalidJob": "shiftboss.queue.errors",
     "JobFacts": "shiftboss.queue.observation",
     "KeyHeld": "shiftboss.queue.errors",
     "LeaseLost": "shiftboss.queue.errors",
+    "MemoryStore": "shiftboss.queue.clients.memory.store",
     "MovedOn": "shiftboss.queue.errors",
     "NoSuchJob": "shiftboss.queue.errors",
     "NotAllowed": "shiftboss.queue.errors",
@@ -76,7 +83,10 @@ _HOMES = {
     "StillRunning": "shiftboss.queue.errors",
     "StoreUnavailable": "shiftboss.queue.errors",
     "System": "shiftboss.queue.authority",
+    "UnknownTask": "shiftboss.queue.errors",
     "UnsupportedDatabase": "shiftboss.queue.errors",
+    "Worker": "shiftboss.queue.runtime.worker",
+    "WorkerEnded": "shiftboss.queue.errors",
     "WorkerFacts": "shiftboss.queue.observation",
     "backfill": "shiftboss.queue.backfills",
     "enqueue_many": "shiftboss.queue.backend",
@@ -93,11 +103,13 @@ __all__ = [
     "Cause",
     "Checkpoint",
     "Context",
+    "Functions",
     "InTransaction",
     "InvalidJob",
     "JobFacts",
     "KeyHeld",
     "LeaseLost",
+    "MemoryStore",
     "MovedOn",
     "NoSuchJob",
     "NotAllowed",
@@ -115,7 +127,10 @@ __all__ = [
     "StillRunning",
     "StoreUnavailable",
     "System",
+    "UnknownTask",
     "UnsupportedDatabase",
+    "Worker",
+    "WorkerEnded",
     "WorkerFacts",
     "backfill",
     "enqueue_many",

@@ -59,6 +59,8 @@ MACHINERY = {
 """Public functions of the store that are no verbs."""
 
 MEMORY_OF_NOBODY = {
+    "client": "a worker's way to it, by who holds the store itself",
+    "wakeups": "hints without a word of any job, by who holds the store itself",
     "load": "the whole record, of a file that its reader can read anyway",
     "save": "the whole record, by who holds the store itself",
 }

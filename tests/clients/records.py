@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.clients.local import LocalClient, LocalWakeups
-from shiftboss.queue.clients.memory import MemoryClient, MemoryStore, MemoryWakeups
+from shiftboss.queue.clients.memory import MemoryStore
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.ports import QueueClient, Wakeups
@@ -47,14 +47,6 @@ class MemoryRecord(MemoryStore):
     def later(self, seconds: float) -> None:
         """Put the clock forward."""
         self.ahead += timedelta(seconds=seconds)
-
-    def client(self, *, queues: Sequence[str], lease_seconds: float) -> MemoryClient:
-        """A worker's client."""
-        return MemoryClient(self, queues=queues, lease_seconds=lease_seconds)
-
-    def wakeups(self) -> MemoryWakeups:
-        """Hints within the process."""
-        return MemoryWakeups(self)
 
 
 class SqlRecord:

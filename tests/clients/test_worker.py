@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shiftboss.queue.clients.local import LocalClient, LocalWakeups
-from shiftboss.queue.clients.memory import Functions, MemoryClient, MemoryWakeups
+from shiftboss.queue.clients.memory import Functions, MemoryClient
 from shiftboss.queue.errors import StoreUnavailable, WorkerEnded
 from shiftboss.queue.handlers import DjangoHandlers
 from shiftboss.queue.runtime.config import KeeperConfig
@@ -124,8 +124,8 @@ def make(store: MemoryRecord, functions: Functions) -> Iterator[Make]:
     made: list[Worker] = []
 
     def worker(*, client: Any = None, **how: Any) -> Worker:
-        client = client or MemoryClient(store, lease_seconds=how.get("lease_seconds", 30.0))
-        made.append(Worker(client, functions, wakeups=MemoryWakeups(store), **how))
+        client = client or store.client(lease_seconds=how.get("lease_seconds", 30.0))
+        made.append(Worker(client, functions, wakeups=store.wakeups(), **how))
         return made[-1]
 
     yield worker

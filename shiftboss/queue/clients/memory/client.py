@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from shiftboss.queue.authority import System
-from shiftboss.queue.clients.memory.store import MemoryStore
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement, WorkerStatus
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.ports import CANCEL
+
+if TYPE_CHECKING:
+    from shiftboss.queue.clients.memory.store import MemoryStore
 
 SYSTEM = System()
 
@@ -16,7 +19,7 @@ class MemoryClient:
     """A `QueueClient` of one worker over a store that others may use too. Everything is done as `System`."""
 
     def __init__(
-        self, store: MemoryStore, *, queues: Sequence[str] = ("default",), lease_seconds: float = 30.0
+        self, store: "MemoryStore", *, queues: Sequence[str] = ("default",), lease_seconds: float = 30.0
     ) -> None:
         self._store = store
         self._queues = tuple(queues)
@@ -109,7 +112,7 @@ class MemoryClient:
 class MemoryWakeups:
     """`Wakeups` within the process."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: "MemoryStore") -> None:
         self._store = store
 
     async def listen(

@@ -60,11 +60,10 @@ class PlainLane:
 
 
 class Functions:
-    """Functions by name: what a `Worker` without Django runs.
+    """Functions by name: what a `Worker` without Django runs, and the jobs that call them.
 
-    >>> functions = Functions()
-    >>> functions.add(resize, name="resize", backoff=5)
-    >>> store.enqueue(functions.job("resize", "cat.png"), authority=System())
+    `backoff_seconds` doubles with each failure of a job, up to the cap. The methods but `add` and `job` are the
+    worker's.
     """
 
     def __init__(self, *, backoff_seconds: float = 5.0, backoff_cap_seconds: float = 3600.0) -> None:
@@ -118,7 +117,7 @@ class Functions:
         return {name: function.config.isolation for name, function in self._functions.items()}
 
     def resolve(self, name: str, config: TaskConfig | None = None) -> Handler:
-        """The function of this name. Raises UnknownTask."""
+        """The function of this name."""
         return self._function(name)
 
     def _function(self, name: str) -> Function:
@@ -138,11 +137,11 @@ class Functions:
         )
 
     def secret(self, name: str, *, job_id: int, task: str) -> object:
-        """There are none. Raises SecretUnavailable."""
+        """There are none."""
         raise SecretUnavailable(f"plain functions have no secrets, and so none of the name {name!r}")
 
     def resource(self, name: str) -> Any:
-        """There are none. Raises UnknownResource."""
+        """There are none."""
         raise UnknownResource(f"plain functions have no resources, and so none of the name {name!r}")
 
     def encode_result(self, value: Any) -> str | None:
@@ -155,7 +154,7 @@ class Functions:
     def complete_in_transaction(
         self, lease: Lease, worker_id: int, *, done: Callable[[], Done], committed: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """There is no database. Raises InTransaction."""
+        """There is no database."""
         raise InTransaction("plain functions have no database in whose transaction a job could be completed")
 
     def after_job(self) -> None:

@@ -1,11 +1,12 @@
 """The memory record: all verbs and reads, named as those of `store/` and with their answers; saved and loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 from shiftboss.queue.clients.memory import file
+from shiftboss.queue.clients.memory.client import MemoryClient, MemoryWakeups
 from shiftboss.queue.clients.memory.enqueue import Enqueueing
 from shiftboss.queue.clients.memory.lease import Leasing
 from shiftboss.queue.clients.memory.operate import Operating
@@ -21,6 +22,14 @@ class MemoryStore(Enqueueing, Leasing, Operating, Upkeep, Reading):
     Every verb is one step under one lock, so that threads see it whole or not at all. `clock` gives aware times;
     of finished jobs the last `keep_finished` are kept.
     """
+
+    def client(self, *, queues: Sequence[str] = ("default",), lease_seconds: float = 30.0) -> MemoryClient:
+        """A worker's way to this store, such as `Worker` takes; each worker has one of its own."""
+        return MemoryClient(self, queues=queues, lease_seconds=lease_seconds)
+
+    def wakeups(self) -> MemoryWakeups:
+        """What spares a worker the waiting for its next poll."""
+        return MemoryWakeups(self)
 
     def save(self, path: str | Path) -> None:
         """Write all jobs to a JSON file, in one step: whoever reads it finds the old one or the new one."""
