@@ -411,6 +411,19 @@ def test_a_backoff_that_no_date_can_hold_is_still_a_failure(seconds: float, perf
     assert a_row(held.job_id)["state"] == "retryable"
 
 
+@pytest.mark.requirement("R8", "N3")
+def test_a_failure_without_a_backoff_is_held_at_once_and_keeps_its_evidence(perform: Perform, worker: int) -> None:
+    final, other = running(worker, 2)
+    items = [(final, replace(FAILED, backoff_seconds=None)), (other, replace(FAILED, backoff_seconds=0.0))]
+    assert perform(lease.fail(items, authority=SYSTEM, worker_id=worker)) == settled(final, other)
+    row = a_row(final.job_id)
+    assert (row["state"], row["quarantine_reason"], row["failures"]) == ("quarantined", "failures_exhausted", 1)
+    assert row["due_at"] <= scalar("select clock_timestamp()")
+    assert [attempt["traceback"] for attempt in attempts(final.job_id)] == [FAILED.traceback]
+    row = a_row(other.job_id)
+    assert (row["state"], row["quarantine_reason"], row["quarantined_at"]) == ("retryable", None, None)
+
+
 @pytest.mark.requirement("S8", "L27")
 @pytest.mark.parametrize("verb", REPORTS)
 def test_an_identical_repeat_is_answered_as_the_first_was(verb: str, perform: Perform, worker: int) -> None:
