@@ -346,6 +346,27 @@ def test_what_runs_when_its_queue_gets_a_limit_counts(perform: Perform, worker: 
     assert slots() == [*leases[2:], next_job.lease]
 
 
+def test_what_runs_in_a_queue_that_is_only_paused_gets_no_slot(worker: int) -> None:
+    enqueued(queue="mail")
+    claimed(worker, queue="mail")
+    run(queues.pause("mail", authority=SYSTEM, by="kim", reason="deploy"))
+    limited(1)
+    assert (slots(), slots("mail")) == (free(1), [])
+
+
+def test_what_runs_counts_though_another_has_the_slot_of_an_earlier_run(worker: int) -> None:
+    limited(1)
+    [mine] = enqueued()
+    run(report("release", *held(worker), worker))
+    [other] = enqueued(priority=9)
+    run(report("release", *held(worker), worker))
+    held(worker)
+    limited(None)
+    held(worker)
+    limited(2)
+    assert slots() == [(mine, 2), (other, 2)]
+
+
 def test_a_claim_under_way_when_its_queue_gets_a_limit_is_counted_soon(worker: int) -> None:
     # As if it had begun before the limit: it is committed after it.
     enqueued(2)
