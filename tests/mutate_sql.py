@@ -57,6 +57,24 @@ _HOLDER = "select from shiftboss_job h where h.key = j.key and h.state <> 'quara
 EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "j.id = any (array(select id from outcome))"): "leads to the primary key; j.id = o.id says the same",
     ("*", "j.cancel_requested_at is not null"): "a statement changes a row once, and the other change comes first",
+    ("*", "slot_id is not null"): "no slot has the number null",
+    (
+        "*",
+        "s.id = any (array(select slot_id from leaving))",
+    ): "leads to the primary key; s.id = l.slot_id says the same",
+    ("*", "s.id = l.slot_id"): "a run has one slot, which job and fence name too",
+    ("*", "j.id = any (array(select id from paired))"): "leads to the primary key; j.id = p.id says the same",
+    (
+        "*",
+        "s.id = any (array(select slot_id from paired))",
+    ): "leads to the primary key; s.id = c.slot_id says the same",
+    ("adopt_runs", "s.id = j.slot_id"): "leads to the primary key; job and fence say the same",
+    (
+        "adopt_runs",
+        "j.id = any (array(select id from adopted))",
+    ): "leads to the primary key; j.id = t.job_id says it too",
+    ("apply_limits", "concurrency is not null"): "to have no limit changes nothing where there is none",
+    ("reap", "s.fence = l.fence"): "a slot of another run of the job is settled right after it",
     ("reap", "cancel_requested_at is not null"): "a statement changes a row once, and the loss comes first",
     ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
     ("*", "i.job_id is not null"): "leads to an index of backfills; no job is without a number",

@@ -11,7 +11,7 @@ from shiftboss.queue.errors import InvalidJob, NotAllowed
 from shiftboss.queue.store import operate, queues, upkeep
 from shiftboss.queue.store.enqueue import OnConflict, enqueue
 from shiftboss.queue.store.queues import Limit, Limited
-from shiftboss.queue.store.statement import Verb, run
+from shiftboss.queue.store.statement import Call, Verb, run
 from tests.store.conftest import Perform
 from tests.store.making import (
     REPORTS,
@@ -25,12 +25,14 @@ from tests.store.making import (
     new_job,
     report,
     rows,
+    scalar,
     state,
     wait_for_expiry,
 )
 from tests.store.sessions import Ear, Session, together
 from tests.store.test_claim import mark_of
 from tests.store.test_upkeep import now_due
+from tests.store.test_wakeups import idle_busy_and_asleep
 
 pytestmark = pytest.mark.requirement("L6")
 
@@ -226,6 +228,103 @@ def test_a_limited_queue_is_drained_by_notifications_alone(ear: Ear, worker: int
     assert ended == jobs
 
 
+Ending = Callable[[str, int], tuple[Lease, Verb[Any]]]
+
+
+def of_a_run(verb: str, **how: Any) -> Ending:
+    """A worker's own word on a run in a limited queue."""
+
+    def prepare(queue: str, worker: int) -> tuple[Lease, Verb[Any]]:
+        limited(1, queue)
+        enqueued(queue=queue, **how)
+        [lease] = held(worker, queue=queue)
+        return lease, report(verb, lease, worker)
+
+    return prepare
+
+
+def of_a_lost_run(queue: str, worker: int) -> tuple[Lease, Verb[Any]]:
+    """The reaper's word on a run in a limited queue."""
+    limited(1, queue)
+    enqueued(queue=queue)
+    [lease] = held(worker, queue=queue, lease_seconds=0.01)
+    wait_for_expiry(lease)
+    return lease, upkeep.reap(authority=SYSTEM)
+
+
+def of_a_waiting_job(verb: Callable[[int], Verb[Any]], change: str = "priority = 0") -> Ending:
+    """The end of a job that holds the line of a sequential queue."""
+
+    def prepare(queue: str, worker: int) -> tuple[Lease, Verb[Any]]:
+        sequential(queue)
+        [job] = enqueued(queue=queue, key=queue)
+        [lease] = held(worker, queue=queue)
+        run(report("release", lease, worker))
+        execute(f"update shiftboss_job set {change} where id = %s", job)
+        return lease, verb(job)
+
+    return prepare
+
+
+ENDINGS: dict[str, Ending] = {
+    **{verb: of_a_run(verb) for verb in REPORTS},
+    "reap": of_a_lost_run,
+    "cancel": of_a_waiting_job(lambda job: operate.cancel([job], authority=SYSTEM)),
+    "operator's quarantine": of_a_waiting_job(lambda job: operate.quarantine([job], authority=SYSTEM, by="kim")),
+    "deadline": of_a_waiting_job(lambda job: upkeep.expire(authority=SYSTEM), "deadline = now() - interval '1 s'"),
+    "unknown task": of_a_waiting_job(
+        lambda job: upkeep.quarantine_unknown(authority=SYSTEM, seconds=0), "task = 'nobody.knows'"
+    ),
+    "superseded": of_a_waiting_job(
+        lambda job: enqueue(
+            new_job(
+                queue="elsewhere",
+                due_in=3600,
+                key=scalar("select queue from shiftboss_job where id = %s", job),
+                on_conflict=OnConflict.REPLACE,
+            ),
+            authority=SYSTEM,
+        )
+    ),
+}
+"""Every way in which a job leaves its slot."""
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_a_slot_that_is_free_wakes_idle_workers_of_its_queue_and_nobody_else(
+    how: str, perform: Perform, ear: Ear
+) -> None:
+    worker = a_worker("busy", "asleep", "unserved", "idle")
+    execute("update shiftboss_worker set started_at = now() - interval '1 hour'")
+    ends = {queue: ENDINGS[how](queue, worker) for queue in ("busy", "asleep", "unserved", "idle")}
+    idle_busy_and_asleep()
+    for queue in ends:
+        perform(ends[queue][1])
+    assert [slots(queue) for queue in ends] == [free(1)] * 4
+    assert ear.heard() == "100 idle"
+    enqueued(queue="idle", priority=99)
+    assert ear.heard() == "99 idle"
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_an_end_frees_no_slot_of_another_job_or_of_another_run(how: str, perform: Perform) -> None:
+    worker = a_worker("first", "second", "third")
+    execute("update shiftboss_worker set started_at = now() - interval '1 hour'")
+    enqueued(queue="third", priority=1)
+    [another] = held(worker, queue="third")
+    ends = {queue: ENDINGS[how](queue, worker) for queue in ("first", "second")}
+    (first, end_first), (second, end_second) = ends.values()
+    assert another.fence == first.fence == second.fence == 1
+    # What no verb leaves behind: their slots have others' numbers.
+    execute("update shiftboss_slot set job_id = %s where job_id = %s", another.job_id, first.job_id)
+    execute("update shiftboss_slot set fence = 7 where job_id = %s", second.job_id)
+    perform(end_first)
+    if how != "reap":
+        perform(end_second)
+        assert slots("second") == [(second.job_id, 7)]
+    assert slots("first") == [another]
+
+
 # -- its changes ---------------------------------------------------------------------------------------------
 
 
@@ -342,6 +441,7 @@ def test_what_runs_when_its_queue_gets_a_limit_counts(perform: Perform, worker: 
     assert slots() == leases
     assert slots("mail") == []
     run(report("complete", leases[:2], worker))
+    assert slots() == [*leases[2:], *free(2)]
     [next_job] = perform(claim(worker, n=5))
     assert slots() == [*leases[2:], next_job.lease]
 
@@ -365,6 +465,15 @@ def test_what_runs_counts_though_another_has_the_slot_of_an_earlier_run(worker: 
     held(worker)
     limited(2)
     assert slots() == [(mine, 2), (other, 2)]
+
+
+def test_what_runs_counts_though_a_slot_has_an_earlier_run_of_it(worker: int) -> None:
+    limited(2)
+    enqueued()
+    [mine] = held(worker)
+    execute("update shiftboss_slot set fence = 7 where job_id is not null")  # what no verb leaves behind
+    limited(3)
+    assert mine in slots()
 
 
 def test_a_claim_under_way_when_its_queue_gets_a_limit_is_counted_soon(worker: int) -> None:
@@ -610,6 +719,126 @@ def test_a_queue_that_is_sequential_no_longer_lets_its_line_go(perform: Perform,
     limited(2)
     assert slots() == free(2)
     assert ids(perform(claim(worker, n=5))) == jobs[:2]
+
+
+# -- between the question and the claim -------------------------------------------------------------------------
+
+
+def amid(verb: Verb[Any], name: str, change: Callable[[], Any]) -> Verb[Any]:
+    """The verb, and a change just before its statement of this name."""
+    wish = next(verb)
+    try:
+        while True:
+            if isinstance(wish, Call) and wish.statement.name == name:
+                change()
+            wish = verb.send((yield wish))
+    except StopIteration as stop:
+        return stop.value
+
+
+def lowered(worker: int) -> None:
+    """The limit of the queue is one lower than what ran in it, and all but one have ended."""
+    leases = [Lease(*slot) for slot in slots() if slot != (None, None)]
+    limited(2)
+    run(report("complete", leases[:2], worker))
+
+
+CHANGES: dict[str, Callable[[int], Any]] = {
+    "paused": lambda worker: run(queues.pause("default", authority=SYSTEM, by="kim", reason="deploy")),
+    "sequential": lambda worker: sequential(),
+    "lowered": lowered,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_limited_queue_that_changes_amid_a_claim_is_claimed_by_what_holds_then(change: str, worker: int) -> None:
+    limited(5, "mail")
+    limited(3)
+    enqueued(6)
+    if change == "lowered":
+        held(worker, 3)
+    assert run(amid(claim(worker, n=5), "claim_limited", lambda: CHANGES[change](worker))) == []
+
+
+@pytest.mark.requirement("N16")
+@pytest.mark.parametrize("change", ["paused", "limited", "lowered"])
+def test_a_sequential_queue_that_changes_amid_a_claim_is_claimed_by_what_holds_then(
+    change: str, worker: int
+) -> None:
+    sequential("mail")
+    sequential()
+    enqueued(6)
+    if change == "lowered":
+        held(worker)
+    changes: dict[str, Callable[[int], Any]] = {
+        "paused": CHANGES["paused"],
+        "limited": lambda _: limited(1),
+        # As after a limit of two.
+        "lowered": lambda _: execute("insert into shiftboss_slot (queue) values ('default')"),
+    }
+    assert run(amid(claim(worker, n=5), "claim_sequential", lambda: changes[change](worker))) == []
+
+
+@pytest.mark.requirement("N16")
+def test_a_free_slot_of_another_queue_is_none_of_this_one(perform: Perform, worker: int) -> None:
+    sequential("mail")
+    sequential()
+    enqueued(3)
+    held(worker)
+    assert perform(claim(worker, n=5)) == []
+    assert slots("mail") == free(1)
+
+
+# -- locks -------------------------------------------------------------------------------------------------------
+
+
+def test_neither_slots_nor_jobs_that_others_have_locked_are_waited_for(connect: Any, worker: int) -> None:
+    keeper: Session = connect()
+    stranger: Session = connect()
+    limited(3)
+    first, second, third, fourth = enqueued(4)
+    stranger.execute("begin")
+    stranger.execute("select from shiftboss_slot where id = (select min(id) from shiftboss_slot) for update")
+    stranger.execute("select from shiftboss_job where id = %s for update", [second])
+    assert ids(keeper.run(claim(worker, n=5))) == [first, third]
+    stranger.execute("rollback")
+    assert ids(keeper.run(claim(worker, n=5))) == [second]
+    assert fourth
+
+
+@pytest.mark.requirement("N16")
+@pytest.mark.parametrize("table", ["slot", "job"])
+def test_a_sequential_claim_waits_for_no_lock(table: str, connect: Any, worker: int) -> None:
+    keeper: Session = connect()
+    stranger: Session = connect()
+    sequential()
+    enqueued(2)
+    stranger.execute("begin")
+    stranger.execute(
+        f"select from shiftboss_{table} where id = (select min(id) from shiftboss_{table}) for update"
+    )
+    assert keeper.run(claim(worker, n=5)) == []
+
+
+@pytest.mark.parametrize("lock", ["queue", "slot", "job"])
+def test_the_upkeep_of_slots_waits_for_no_lock(lock: str, connect: Any, worker: int) -> None:
+    keeper: Session = connect()
+    stranger: Session = connect()
+    enqueued(2)
+    first, second = held(worker, 2)
+    execute("insert into shiftboss_queue (name, concurrency) values ('default', 2), ('mail', 2)")
+    execute("insert into shiftboss_slot (queue, job_id, fence) values ('default', 99, 1), ('mail', 98, 1)")
+    which = {
+        "queue": "select from shiftboss_queue where name = 'default' for update",
+        "slot": "select from shiftboss_slot where job_id = 99 for update",
+        "job": f"select from shiftboss_job where id = {first.job_id} for update",
+    }[lock]
+    stranger.execute("begin")
+    stranger.execute(which)
+    keeper.run(upkeep.reap(authority=SYSTEM))
+    assert slots("mail") == free(2)
+    assert ((99, 1) in slots()) == (lock != "job")
+    assert (first in slots(), second in slots()) == (lock != "job", True)
 
 
 # -- races ---------------------------------------------------------------------------------------------------

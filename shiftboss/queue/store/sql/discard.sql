@@ -28,7 +28,7 @@ evidence as (
 )
 ,
 leaving as (
-    select id, fence, slot_id, true as rests from ended where slot_id is not null
+    select id, fence, slot_id from ended where slot_id is not null
 ),
 -- part: freed
 ,

@@ -26,7 +26,7 @@ changed as (
 -- part: noted
 ,
 leaving as (
-    select id, fence, slot_id, true as rests from held where slot_id is not null
+    select id, fence, slot_id from held where slot_id is not null
 ),
 -- part: freed
 ,

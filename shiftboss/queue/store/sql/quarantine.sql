@@ -37,9 +37,9 @@ evidence as (
 )
 ,
 leaving as (
-    select id, fence, slot_id, true as rests from held where slot_id is not null
+    select id, fence, slot_id from held where slot_id is not null
     union all
-    select id, fence, slot_id, true from ended where slot_id is not null
+    select id, fence, slot_id from ended where slot_id is not null
 ),
 -- part: freed
 ,

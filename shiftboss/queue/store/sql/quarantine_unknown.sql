@@ -39,7 +39,7 @@ rested as (
 -- part: awaited
 ,
 leaving as (
-    select id, fence, slot_id, true as rests from held where slot_id is not null
+    select id, fence, slot_id from held where slot_id is not null
 ),
 -- part: freed
 ,

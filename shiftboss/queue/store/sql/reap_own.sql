@@ -54,9 +54,10 @@ rested as (
 -- part: moved
 ,
 leaving as (
-    select id, fence, slot_id, state = 'quarantined' as rests from reaped where slot_id is not null
+    select id, fence, slot_id from reaped
+    where slot_id is not null and (state = 'quarantined' or queue <> all (array(select name from shiftboss_queue where sequential)))
     union all
-    select id, fence, slot_id, true from ended where slot_id is not null
+    select id, fence, slot_id from ended where slot_id is not null
 ),
 -- part: freed
 ,

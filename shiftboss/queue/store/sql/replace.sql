@@ -27,7 +27,7 @@ enqueued as (
     returning id, queue, priority, state, enqueued_at
 ),
 leaving as (
-    select id, fence, slot_id, true as rests from ended where slot_id is not null
+    select id, fence, slot_id from ended where slot_id is not null
 ),
 -- part: freed
 ,

@@ -34,9 +34,10 @@ evidence as (
 )
 ,
 leaving as (
-    select id, fence, slot_id, false as rests from snoozed where slot_id is not null
+    select id, fence, slot_id from snoozed
+    where slot_id is not null and queue <> all (array(select name from shiftboss_queue where sequential))
     union all
-    select id, fence, slot_id, true from ended where slot_id is not null
+    select id, fence, slot_id from ended where slot_id is not null
 ),
 -- part: freed
 ,
