@@ -20,6 +20,8 @@ log = logging.getLogger("shiftboss.escalation")
 LOOK_SECONDS = 0.1
 ANSWER_SECONDS = 1.0
 """So long a tainted executor has to give back what has not begun."""
+SILENT_SECONDS = 4.0
+"""One that says nothing for so long, and for the grace, lets nobody in it go on; a busy machine is quicker."""
 
 
 class Escalation:
@@ -82,7 +84,7 @@ class Escalation:
         if not executor.neighbours:
             if executor.answers or not executor.unstarted or waited >= ANSWER_SECONDS:
                 self._children.put_down(executor)
-        elif not executor.answers and waited >= self._grace_seconds:
+        elif not executor.answers and waited >= max(SILENT_SECONDS, self._grace_seconds):
             # One handler holds the interpreter: no other can go on, and none would ever be done.
             log.warning("executor.silent", extra={"pid": executor.pid})
             self._children.put_down(executor)
