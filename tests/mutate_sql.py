@@ -68,6 +68,12 @@ EXCLUDED: dict[tuple[str, str], str] = {
         "*",
         "s.id = any (array(select slot_id from paired))",
     ): "leads to the primary key; s.id = c.slot_id says the same",
+    (
+        "claim_sequential",
+        "id = any (array(select id from head))",
+    ): "leads to the primary key; h.id = p.id says the same",
+    ("claim_sequential", "j.id = p.id"): "there is one row, which the condition beside it names too",
+    ("claim_sequential", "s.id = c.slot_id"): "there is one row, which the condition beside it names too",
     ("adopt_runs", "s.id = j.slot_id"): "leads to the primary key; job and fence say the same",
     (
         "adopt_runs",
@@ -80,13 +86,13 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "i.job_id is not null"): "leads to an index of backfills; no job is without a number",
     ("backfill", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     ("backfill", "i.item = any (array(select item from next))"): "leads to the primary key; i.item = next.item",
-    ("backfill_again", "i.outcome is null"): "leads to an index; what was noted is wished no more",
+    ("backfill_again", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     (
         "backfill_note",
-        "j.id = any (array( select abs(i.job_id) from shiftboss_backfill_item i where i.backfill_id = %(id)s and "
+        "j.id = any (array( select i.job_id from shiftboss_backfill_item i where i.backfill_id = %(id)s and "
         "i.job_id is not null and i.outcome is null ))",
     ): "leads to the primary key; without it all live jobs are looked at",
-    ("backfill_reinstated", "outcome is null"): "leads to an index; what was noted is wished no more",
+    ("backfill_reinstated", "again"): "leads to an index; what is not wished stays so",
     ("backfill_reinstated", "backfill_id = %(id)s"): "leads to an index; a job is of one backfill",
     ("backfill_live", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     ("enqueue_follow_up", "h.state <> 'quarantined'"): "leads to the key's index; it is running",

@@ -33,6 +33,7 @@ from tests.store.sessions import Ear, Session, together
 from tests.store.test_claim import mark_of
 from tests.store.test_upkeep import now_due
 from tests.store.test_wakeups import idle_busy_and_asleep
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.requirement("L6")
 
@@ -301,6 +302,26 @@ def test_a_slot_that_is_free_wakes_idle_workers_of_its_queue_and_nobody_else(
     for queue in ends:
         perform(ends[queue][1])
     assert [slots(queue) for queue in ends] == [free(1)] * 4
+    assert ear.heard() == "100 idle"
+    enqueued(queue="idle", priority=99)
+    assert ear.heard() == "99 idle"
+
+
+@pytest.mark.parametrize("how", ["a limit", "settling"])
+def test_a_slot_that_is_made_wakes_idle_workers_of_its_queue_and_nobody_else(
+    how: str, perform: Perform, ear: Ear
+) -> None:
+    names = ("busy", "asleep", "unserved", "idle")
+    if how == "settling":
+        for name in names:
+            limited(1, name)
+        execute("delete from shiftboss_slot")
+    idle_busy_and_asleep()
+    if how == "settling":
+        perform(upkeep.reap(authority=SYSTEM))
+    else:
+        for name in names:
+            perform(queues.limit(name, Limit(1), authority=SYSTEM, by="kim"))
     assert ear.heard() == "100 idle"
     enqueued(queue="idle", priority=99)
     assert ear.heard() == "99 idle"
@@ -719,6 +740,23 @@ def test_a_queue_that_is_sequential_no_longer_lets_its_line_go(perform: Perform,
     limited(2)
     assert slots() == free(2)
     assert ids(perform(claim(worker, n=5))) == jobs[:2]
+
+
+def test_who_limits_after_somebody_else_hears_what_that_one_said(connect: Any) -> None:
+    first: Session = connect()
+    second: Session = connect()
+    second.execute("set lock_timeout = '60s'")
+    limited(3)
+    first.execute("begin")
+    first.run(queues.limit("default", Limit(5), authority=SYSTEM, by="kim"))
+
+    def commit() -> None:
+        waits = "select cardinality(pg_blocking_pids(%s)) > 0"
+        wait_for(lambda: first.execute(waits, [second.pid])[0][0], seconds=30)
+        first.execute("commit")
+
+    before, _ = together(lambda: second.run(queues.limit("default", Limit(7), authority=SYSTEM, by="lee")), commit)
+    assert before == Limit(5)
 
 
 # -- between the question and the claim -------------------------------------------------------------------------
