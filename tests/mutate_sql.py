@@ -74,6 +74,20 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ): "leads to the primary key; h.id = p.id says the same",
     ("claim_sequential", "j.id = p.id"): "there is one row, which the condition beside it names too",
     ("claim_sequential", "s.id = c.slot_id"): "there is one row, which the condition beside it names too",
+    ("limit", "name = %(queue)s"): "leads to the primary key; the join names the queue too",
+    (
+        "settle_slots",
+        "(q.concurrency is not null or exists (select from shiftboss_slot s where s.queue = q.name))",
+    ): "a queue with neither a limit nor slots has nothing to be settled",
+    ("settle_slots", "s.queue = q.name"): "a queue with neither a limit nor slots has nothing to be settled",
+    (
+        "settle_slots",
+        "(%(queue)s::text is null or q.name = %(queue)s)",
+    ): "the slots of other queues may be settled at any time",
+    (
+        "settle_slots",
+        "id <> all (array(select id from surplus))",
+    ): "a statement changes a row once, and the end of the row comes first",
     ("adopt_runs", "s.id = j.slot_id"): "leads to the primary key; job and fence say the same",
     (
         "adopt_runs",
