@@ -2,15 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from shiftboss.queue.clients.local import LocalClient, LocalWakeups
 from shiftboss.queue.clients.memory import Functions, MemoryClient
+from shiftboss.queue.contract import Heartbeat, Lease, Settlement
 from shiftboss.queue.errors import StoreUnavailable, WorkerEnded
 from shiftboss.queue.handlers import DjangoHandlers
+from shiftboss.queue.outcomes import Done
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cancelled
 from shiftboss.queue.runtime.worker import Worker
@@ -383,6 +385,52 @@ def test_what_it_cannot_run_is_left_to_others_or_held(
     with make() as worker:
         assert worker.drain(LONG)
     assert (state(store, wrong), state(store, unknown)) == ("quarantined", "available")
+
+
+class Slow(MemoryClient):
+    """A client of a record that takes its time to keep completions."""
+
+    def __init__(self, store: MemoryRecord) -> None:
+        super().__init__(store)
+        self.answers = threading.Event()
+        self.heard: list[Heartbeat] = []
+
+    async def complete(self, items: Sequence[tuple[Lease, Done]]) -> Settlement:
+        """Once it may."""
+        while not self.answers.is_set():
+            await asyncio.sleep(0.005)
+        return await super().complete(items)
+
+    async def heartbeat(self, leases: Sequence[Lease]) -> Heartbeat:
+        """Keep what it says, too."""
+        self.heard.append(await super().heartbeat(leases))
+        return self.heard[-1]
+
+
+@pytest.mark.requirement("R2", "N11")
+def test_a_cancellation_of_what_has_ended_does_not_reach_the_run_in_its_place(
+    store: MemoryRecord, functions: Functions, gate: Gate, make: Make
+) -> None:
+    causes: list[str | None] = []
+
+    def look(context: Any) -> None:
+        gate.stand(context)
+        causes.append(context.cancelled)
+
+    functions.add(look, name="look", takes_context=True)
+    client = Slow(store)
+    with make(client=client, threads=1, prefetch=1, heartbeat_seconds=0.05):
+        ended = put(store, functions, "sum", 1, 2)
+        wait_for(lambda: state(store, ended) == "running", seconds=LONG)
+        other = put(store, functions, "look")
+        gate.entered()
+        store.cancel([ended], authority=SYSTEM)
+        # What the last one said has been heard once there is another after it.
+        wait_for(lambda: sum(bool(answer.cancelled) for answer in client.heard) >= 2, seconds=LONG)
+        client.answers.set()
+        gate.open.set()
+        wait_for(lambda: state(store, other) == "completed", seconds=LONG)
+    assert (causes, state(store, ended)) == ([None], "completed")
 
 
 class Gone(MemoryClient):

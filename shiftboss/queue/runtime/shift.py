@@ -383,7 +383,9 @@ class Shift:
                 self._on_note(*note)
         for _ in range(outcomes):
             kind, ticket, *facts = self._outcomes.popleft()
-            self._on_outcome(self._tickets.pop(ticket), kind, facts)
+            held = self._tickets.pop(ticket)
+            held.ticket = -1  # it goes to another run now
+            self._on_outcome(held, kind, facts)
         if (pause := self._teller.pause()) is not None and self._loop is not None:
             self._loop.call_later(max(pause, 0.01), self._flush)
         self._stir.set()
@@ -441,17 +443,22 @@ class Shift:
             self._board.set_expiry(ticket, held.expires_at)
         for lease, cause in answer.cancelled.items():
             if (one := self._holdings.get(lease)) is not None:
-                self._runner.cancel(one.ticket, cause)
+                self._cancel(one, cause)
         for lease in answer.lost:
             if (one := self._holdings.get(lease)) is not None:
                 one.lost = True
                 log.warning("job.lease_lost", extra={"job": lease.job_id, "fence": lease.fence})
-                self._runner.cancel(one.ticket, Cause.LEASE_LOST)
+                self._cancel(one, Cause.LEASE_LOST)
         state = "draining" if self._stopping.is_set() else "running"
         if not await self._client.worker_heartbeat(self._status(state)):
             await self._register()
         self._failing = False
         return True
+
+    def _cancel(self, held: Held, cause: str) -> None:
+        """Set its token, unless its run has ended and only its outcome is in hand."""
+        if self._tickets.get(held.ticket) is held:
+            self._runner.cancel(held.ticket, cause)
 
     def _ordered(self, word: str) -> None:
         if word == CANCEL:
