@@ -1,12 +1,19 @@
 """Leased jobs that wait for a slot."""
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from shiftboss.queue.contract import Claimed
+from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.dispatcher import Dispatcher
 from shiftboss.queue.runtime.holdings import Held
+from shiftboss.queue.runtime.keeper import Keeper
+from tests.clients.conftest import keeper_config
 
 
 def held(job_id: int, *, suspect: bool = False, solo: bool = False) -> Held:
@@ -37,8 +44,84 @@ def test_jobs_for_executors_to_themselves_wait_in_a_line_of_their_own() -> None:
     assert (dispatcher.solo, dispatcher.waiting, dispatcher.solo_appetite([])) == (2, 4, 1)
     now = 3600.0
     # Their executor is starting: only who waits for a shared one is given back.
-    assert [one.job.id for one in dispatcher.surplus()] == [3]
+    assert [one.job.id for one in dispatcher.surplus([])] == [3]
     assert dispatcher.withdraw(jobs[0])
     assert not dispatcher.withdraw(jobs[0])
     assert [one.job.id for one in dispatcher.clear()] == [4, 2]
     assert dispatcher.solo_appetite([]) == 3
+
+
+class Stub:
+    """An executor that never ends a job."""
+
+    def __init__(self, threads: int, busy: int = 0) -> None:
+        self.ready, self.reserved, self.threads = True, False, threads
+        self.in_hand = {number: held(1000 + number) for number in range(busy)}
+
+    def run(self, jobs: Sequence[Held]) -> None:
+        """Take them all."""
+        self.in_hand.update({one.job.id: one for one in jobs})
+
+
+@pytest.mark.requirement("N13", "L30")
+def test_jobs_that_turn_out_to_want_an_executor_to_themselves_hold_back_both_claims_and_are_given_back() -> None:
+    now = 0.0
+    dispatcher = Dispatcher(clock=lambda: now, isolated=2)
+    shared: list[Any] = [Stub(threads=2)]
+    busy: list[Any] = [Stub(threads=1, busy=1)]
+    before = dispatcher.appetite(shared)
+    dispatcher.add([held(number, solo=True) for number in range(2 + before)])
+    assert (dispatcher.appetite(shared), dispatcher.solo_appetite(busy)) == (0, 0)
+    assert dispatcher.surplus(busy) == []
+    now = 2.0
+    # One of them has an executor that is starting; those that came last go.
+    assert [one.job.id for one in dispatcher.surplus(busy)] == list(range(before + 1, 0, -1))
+    assert (dispatcher.appetite(shared), dispatcher.solo_appetite(busy)) == (before, 0)
+
+
+class Store:
+    """A queue without end, of one task's jobs with one revision; counts what it has given."""
+
+    complete = fail = release = snooze = discard = quarantine = reap_own = None
+
+    def __init__(self, config: TaskConfig) -> None:
+        self._config = config
+        self.given = 0
+
+    async def claim(self, queue: str, tasks: Sequence[str], limit: int, after: Any) -> list[Claimed]:
+        """As many as are asked for."""
+        if self._config.task not in tasks:
+            return []
+        self.given += limit
+        numbers = range(self.given - limit, self.given)
+        return [held(n).job._replace(revision_id=self._config.revision) for n in numbers]
+
+    async def revisions(self, numbers: Any) -> dict[int, str]:
+        """The one."""
+        return {self._config.revision: self._config.to_json()}
+
+
+@pytest.mark.requirement("N13", "L30")
+@pytest.mark.parametrize(("was", "says"), [("process", "thread"), ("thread", "process")])
+def test_a_task_whose_code_says_otherwise_than_its_jobs_is_claimed_where_these_have_room(
+    was: str, says: str, tmp_path: Any
+) -> None:
+    store: Any = Store(TaskConfig(task="task", isolation=was))
+    config = replace(keeper_config("", lease_seconds=60), threads=2, isolated=2, run_folder=str(tmp_path))
+
+    async def work() -> None:
+        keeper = Keeper(config, store, None)  # type: ignore[arg-type]
+        full: Any = was == "thread"
+        shared: Any = Stub(2, busy=2 * full)
+        solo: Any = [Stub(1), Stub(1)]
+        keeper._children.shared.append(shared)
+        keeper._children.solo.extend(solo)
+        keeper._know("task", says)
+        for _ in range(50):
+            for intake in keeper._intakes:
+                if (want := intake.want) > 0:
+                    await keeper._claim(intake, "default", want)
+        assert [len(one.in_hand) for one in (shared, *solo)] == ([2, 0, 0] if full else [0, 1, 1])
+
+    asyncio.run(work())
+    assert 2 <= store.given <= 10

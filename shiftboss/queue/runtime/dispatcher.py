@@ -19,7 +19,8 @@ class Dispatcher:
 
     A *suspect* (its last executor died with several jobs started) is dealt to an executor that is empty, and
     that executor gets nothing else until the suspect has ended. A *solo* job goes to an executor of one thread,
-    of which there are at most `isolated`.
+    of which there are at most `isolated`. Which of them a claim brings is known only then: what one line has too
+    much of counts for the other's appetite too, and is given back.
     """
 
     def __init__(self, *, clock: Callable[[], float], isolated: int) -> None:
@@ -27,7 +28,7 @@ class Dispatcher:
         self._clock = clock
         self._waiting: deque[tuple[float, Held]] = deque()
         self._suspects: deque[Held] = deque()
-        self._solo: deque[Held] = deque()
+        self._solo: deque[tuple[float, Held]] = deque()
         self._isolated = isolated
         self._last_outcome_at = clock()
 
@@ -49,8 +50,9 @@ class Dispatcher:
     def appetite(self, executors: Iterable[ExecutorProcess]) -> int:
         """How many more jobs to lease now; 0 while the batch would be small for no gain."""
         ready = [executor for executor in executors if executor.ready and not executor.reserved]
-        in_play = len(self._waiting) + sum(len(executor.in_hand) for executor in ready)
         slots = sum(executor.threads for executor in ready)
+        beyond = max(0, len(self._solo) - self._isolated) + max(0, len(self._suspects) - slots)
+        in_play = len(self._waiting) + beyond + sum(len(executor.in_hand) for executor in ready)
         if not ready:
             return 0
         free = slots - in_play
@@ -61,7 +63,11 @@ class Dispatcher:
 
     def solo_appetite(self, executors: Iterable[ExecutorProcess]) -> int:
         """How many more solo jobs to lease now."""
-        return max(0, self._isolated - len(self._solo) - sum(bool(executor.in_hand) for executor in executors))
+        return max(0, self._free_solo(executors) - len(self._solo))
+
+    def _free_solo(self, executors: Iterable[ExecutorProcess]) -> int:
+        """How many solo jobs have an executor to themselves, or may have one started."""
+        return max(0, self._isolated - sum(bool(executor.in_hand) for executor in executors))
 
     def add(self, jobs: Iterable[Held]) -> None:
         """Take in leased jobs, in the order in which they are to run."""
@@ -69,7 +75,7 @@ class Dispatcher:
         for held in jobs:
             self.durations.leased(len(held.job.args))
             if held.solo:
-                self._solo.append(held)  # alone in any case
+                self._solo.append((now, held))  # alone in any case
             elif held.job.suspect:
                 self._suspects.append(held)
             else:
@@ -90,7 +96,7 @@ class Dispatcher:
             if not self._solo:
                 return
             if executor.ready and not executor.in_hand:
-                executor.run([self._solo.popleft()])
+                executor.run([self._solo.popleft()[1]])
 
     def _deal_suspects(self, executors: Sequence[ExecutorProcess]) -> None:
         if not self._suspects or any(executor.reserved for executor in executors if executor.in_hand):
@@ -121,30 +127,34 @@ class Dispatcher:
 
     def withdraw(self, held: Held) -> bool:
         """Take one job out; False where it does not wait here."""
-        places = (one for one, (_, waiting) in enumerate(self._waiting) if waiting is held)
-        if (place := next(places, None)) is not None:
-            del self._waiting[place]
-            return True
-        for line in (self._suspects, self._solo):
-            if held in line:
-                line.remove(held)
+        for line in (self._waiting, self._solo):
+            places = (one for one, (_, waiting) in enumerate(line) if waiting is held)
+            if (place := next(places, None)) is not None:
+                del line[place]
                 return True
+        if held in self._suspects:
+            self._suspects.remove(held)
+            return True
         return False
 
-    def surplus(self) -> list[Held]:
+    def surplus(self, solo_executors: Iterable[ExecutorProcess]) -> list[Held]:
         """Take out the jobs that have waited too long for a slot: to be given back.
 
-        Not the solo ones: they wait for an executor that is starting for them.
+        Of the solo ones only those for which no executor is free or starting.
         """
         before = self._clock() - GIVE_BACK_SECONDS
         found = []
         while self._waiting and self._waiting[0][0] < before:
             found.append(self._waiting.popleft()[1])
+        for place in range(len(self._solo) - 1, self._free_solo(solo_executors) - 1, -1):
+            if self._solo[place][0] < before:
+                found.append(self._solo[place][1])
+                del self._solo[place]
         return found
 
     def clear(self) -> list[Held]:
         """Take out all that wait here."""
-        found = [*self._suspects, *self._solo, *(held for _, held in self._waiting)]
+        found = [*self._suspects, *(held for _, held in (*self._solo, *self._waiting))]
         self._suspects.clear()
         self._solo.clear()
         self._waiting.clear()

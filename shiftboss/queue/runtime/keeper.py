@@ -379,6 +379,9 @@ class Keeper:
         elif held.solo and not self._config.isolated:
             self._not_here(held, "it asks for an executor to itself, and the pool has none (`isolated` is 0)")
         else:
+            if isolation is not None:
+                # What waits is what the next claims bring, whatever the code says by now.
+                self._know(held.job.task, isolation)
             if held.timeout_seconds is not None:
                 self._escalation.watch(held)
             return True
@@ -447,7 +450,9 @@ class Keeper:
         self._away.update(dict.fromkeys(names, now + TASK_AWAY_SECONDS))
 
     async def _give_back_surplus(self) -> None:
-        for held in self._dispatcher.surplus():
+        for held in self._dispatcher.surplus(self._children.solo):
+            if held.config is not None:
+                self._know(held.job.task, held.config.isolation)  # leased again when its own line has room
             self._report(held, Released("not_started"))
         self._children.dismiss_idle()
 
