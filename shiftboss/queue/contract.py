@@ -77,18 +77,21 @@ class Settlement:
     """What became of a batch of outcomes, by lease: a job may stand in it under two fences.
 
     settled: the record holds them (now, or already from an identical earlier report); lost: the lease was no
-    longer held, nothing changed; busy: somebody holds the row's lock, to be offered again.
+    longer held, nothing changed; busy: somebody holds the row's lock, to be offered again; refused: the record
+    cannot hold what was told under this lease, and holds none of it.
     """
 
     settled: set[Lease] = field(default_factory=set)
     lost: set[Lease] = field(default_factory=set)
     busy: set[Lease] = field(default_factory=set)
+    refused: set[Lease] = field(default_factory=set)
 
     def add(self, other: "Settlement") -> "Settlement":
         """Take in the answer for another part of the batch."""
         self.settled |= other.settled
         self.lost |= other.lost
         self.busy |= other.busy
+        self.refused |= other.refused
         return self
 
 

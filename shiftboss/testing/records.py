@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Claimed, Lease, Note, Registration, WorkerStatus
+from shiftboss.queue.errors import NotStorable
 from shiftboss.queue.jobs import JobDetail, JobRow
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.states import State
@@ -92,7 +93,8 @@ class Database:
         run(REPORTS[type(outcome)]([(of, outcome)], authority=SYSTEM, worker_id=worker_id))
 
     def note(self, worker_id: int, items: Sequence[tuple[Lease, Note]]) -> None:
-        run(notes.note(items, authority=SYSTEM, worker_id=worker_id))
+        if run(notes.note(items, authority=SYSTEM, worker_id=worker_id)).refused:
+            raise NotStorable("the record cannot hold what this job has told")
 
     def revisions(self, numbers: Sequence[int]) -> dict[int, str]:
         return run(read.revisions(numbers, authority=SYSTEM))

@@ -29,11 +29,12 @@ def checkpoint(page: int) -> Note:
 
 
 class Record:
-    """Takes notes, unless it is away, or the lease is lost, busy or one that breaks the batch."""
+    """Takes notes, unless it is away or in trouble, or the lease is lost, busy or told what cannot be stored."""
 
     def __init__(self) -> None:
         self.calls: list[list[tuple[Lease, Note]]] = []
         self.away = False
+        self.trouble: Exception | None = None
         self.lost: set[Lease] = set()
         self.busy: set[Lease] = set()
         self.bad: set[Lease] = set()
@@ -45,11 +46,12 @@ class Record:
         self.meanwhile()
         if self.away:
             raise StoreUnavailable("away")
+        if self.trouble is not None:
+            raise self.trouble
         leases = {lease for lease, _ in items}
-        if leases & self.bad:
-            raise ValueError("jsonb refuses it")
-        self.calls.append([item for item in items if item[0] not in self.lost | self.busy])
-        return Settlement(leases - self.lost - self.busy, leases & self.lost, leases & self.busy)
+        taken = leases - self.lost - self.busy - self.bad
+        self.calls.append([item for item in items if item[0] in taken])
+        return Settlement(taken, leases & self.lost, leases & self.busy, leases & self.bad)
 
 
 class Desk:
@@ -138,6 +140,26 @@ def test_while_the_record_is_away_checkpoints_and_outcomes_wait_and_progress_is_
     desk.record.away = False
     once(desk)
     assert desk.written() == [(1, "2"), (1, "7")]
+    assert (desk.book.trouble, desk.answers, desk.reported) == (False, ["ok"], [(1, DONE)])
+
+
+@pytest.mark.requirement("L18", "L30")
+def test_what_the_record_has_trouble_with_is_kept_whatever_the_trouble_is(desk: Desk) -> None:
+    one, two = desk.held(1), desk.held(2)
+    desk.record.trouble = RuntimeError("cannot execute UPDATE in a read-only transaction")
+    desk.book.add(one, checkpoint(7), desk.answers.append)
+    desk.book.add(one, event("a"))
+    desk.book.end(one, DONE)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            once(desk)
+        assert (desk.book.trouble, desk.answers, desk.reported) == (True, [], [])
+    desk.book.add(two, event("b"))
+    with pytest.raises(RuntimeError):
+        once(desk)
+    desk.record.trouble = None
+    once(desk)
+    assert desk.written() == [(1, "7"), (1, "a"), (2, "b")]
     assert (desk.book.trouble, desk.answers, desk.reported) == (False, ["ok"], [(1, DONE)])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from shiftboss import Owner
 from shiftboss.queue.contract import Lease, Note, NoteKind, Settlement
@@ -26,7 +27,7 @@ from tests.store.making import (
     to_be_cancelled,
     whole,
 )
-from tests.store.sessions import Session
+from tests.store.sessions import Session, watched
 from tests.store.test_locks import locked
 from tests.store.test_operate import LIMITS
 from tests.store.test_partitions import drop, today
@@ -183,6 +184,75 @@ def test_a_job_whose_events_somebody_else_numbers_is_busy(connect: Any, worker: 
     assert events(held.job_id) == []
     holder.execute("commit")
     assert keeper.run(tell(worker, (held, EVENT))) == Settlement(settled={held})
+
+
+@pytest.mark.requirement("L16", "L18")
+def test_events_that_somebody_else_numbers_hold_up_no_other_job_and_nobody_waits(
+    connect: Any, worker: int, other: int
+) -> None:
+    keeper, holder = connect(), connect()
+    one, two, three = running(worker, 3)
+    [foreign] = running(other)
+    holder.execute("begin")
+    for held in (one, foreign):
+        holder.execute("select pg_advisory_xact_lock(hashtextextended('shiftboss_event', %s))", [held.job_id])
+    items = [(one, CHECKPOINT), (one, EVENT), (two, EVENT), (three, CHECKPOINT), (foreign, PROGRESS)]
+    errors: list[Exception] = []
+    assert keeper.run(watched(tell(worker, *items), errors)) == Settlement(
+        settled={two, three}, busy={one, foreign}
+    )
+    assert errors == []  # nothing ran into `lock_timeout`
+    assert column(one.job_id, "checkpoint") is None
+    assert (len(events(one.job_id)), len(events(two.job_id)), events(foreign.job_id)) == (0, 1, [])
+    holder.execute("commit")
+    again = tell(worker, *(item for item in items if item[0] in (one, foreign)))
+    assert keeper.run(again) == Settlement(settled={one}, lost={foreign})
+    assert [kind for _, kind, _ in told(foreign.job_id)] == ["write_rejected"]
+
+
+@pytest.mark.requirement("L16", "L17", "L18")
+@pytest.mark.parametrize(
+    "bad", ["[" * 50_000 + "]" * 50_000, '{"a": "\x00"}', "no JSON"], ids=["too deep", "NUL", "no JSON"]
+)
+@pytest.mark.parametrize("kind", [NoteKind.CHECKPOINT, NoteKind.EVENT])
+def test_what_cannot_be_stored_is_refused_alone(kind: NoteKind, bad: str, perform: Perform, worker: int) -> None:
+    leases = running(worker, 5)
+    items = [(one, note) for one in leases for note in (CHECKPOINT, EVENT)]
+    items[7:7] = [(leases[3], Note(kind, bad, "bad"))]
+    fine = set(leases) - {leases[3]}
+    assert perform(tell(worker, *items)) == Settlement(settled=fine, refused={leases[3]})
+    assert {one for one in leases if column(one.job_id, "checkpoint") == {"page": 7}} == fine
+    assert {one: len(events(one.job_id)) for one in leases} == {one: int(one in fine) for one in leases}
+
+
+@pytest.mark.requirement("L16", "L18")
+def test_an_error_that_no_note_has_brought_about_is_raised(connect: Any, worker: int) -> None:
+    keeper = connect()
+    leases = running(worker, 3)
+    keeper.execute("set default_transaction_read_only = on")
+    with pytest.raises(ReadOnlySqlTransaction):
+        keeper.run(tell(worker, *((one, CHECKPOINT) for one in leases)))
+
+
+@pytest.mark.requirement("L17")
+def test_a_batch_with_one_bad_note_is_still_one_transaction(connect: Any, worker: int) -> None:
+    keeper = connect()
+    leases = running(worker, 4)
+    items = [(one, EVENT) for one in leases]
+    items[0] = (leases[0], Note(NoteKind.EVENT, "no JSON", "bad"))
+    execute(
+        "create function refuse() returns trigger language plpgsql as $$ begin "
+        f"if new.job_id = {leases[2].job_id} "
+        f"and exists (select from shiftboss_event where job_id = {leases[1].job_id}) then "
+        "raise 'disk full' using errcode = '53100'; end if; return new; end $$"
+    )
+    execute("create trigger refuse before insert on shiftboss_event for each row execute function refuse()")
+    try:
+        with pytest.raises(DiskFull):
+            keeper.run(tell(worker, *items))
+    finally:
+        execute("drop function refuse cascade")
+    assert [events(one.job_id) for one in leases] == [[]] * 4
 
 
 def test_a_job_whose_end_is_asked_for_may_still_tell(perform: Perform, worker: int) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from shiftboss.queue.contract import Lease, Note, NoteKind, Settlement
-from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Outcome
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.notes import DROPPED
@@ -52,8 +51,8 @@ class _Page:
 class Notebook:
     """`run_once()` writes one batch. `report(held, outcome)` is called for each outcome whose turn has come.
 
-    While the record cannot be reached `trouble` is set: checkpoints wait, of each job's progress the last word
-    waits, and events wait in a bounded number.
+    While the record cannot be written `trouble` is set: checkpoints wait, of each job's progress the last word
+    waits, and events wait in a bounded number. Only what the record refuses for its own sake is given up.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class Notebook:
             self._answer(page, len(page.notes), "lost")
 
     async def run_once(self) -> bool:
-        """Wait for notes and write a batch; what could not be written stays. Raises StoreUnavailable."""
+        """Wait for notes and write a batch; what could not be written stays. Raises what the record raises."""
         await self._some.wait()
         self._some.clear()
         self._busy.clear()
@@ -152,28 +151,22 @@ class Notebook:
         ]
         try:
             settlement = await self._client.note(items) if items else Settlement()
-        except StoreUnavailable:
+        except Exception:
             self.trouble = True
             raise
-        except Exception as error:
-            if len(batch) == 1:
-                log.warning("notes.refused", extra={"job": batch[0].lease.job_id, "error": str(error)[:500]})
-                self._answer(batch[0], batch[0].writing, "refused")
-                return
-            # One page that the record cannot hold: found by halving, and the others go on.
-            middle = len(batch) // 2
-            await self._write(batch[:middle])
-            await self._write(batch[middle:])
-            return
         self.trouble = False
         for page in batch:
+            told = {"job": page.lease.job_id, "fence": page.lease.fence}
             if page.lease in settlement.busy:
                 continue
-            if page.lease not in settlement.lost:
-                self._answer(page, page.writing, "ok")
-            else:
-                log.warning("notes.rejected", extra={"job": page.lease.job_id, "fence": page.lease.fence})
+            if page.lease in settlement.lost:
+                log.warning("notes.rejected", extra=told)
                 self._answer(page, page.writing, "lost")
+            elif page.lease in settlement.refused:
+                log.warning("notes.refused", extra=told)
+                self._answer(page, page.writing, "refused")
+            else:
+                self._answer(page, page.writing, "ok")
         self._busy |= settlement.busy
         if settlement.busy:
             asyncio.get_running_loop().call_later(BUSY_SECONDS, self._some.set)

@@ -288,14 +288,14 @@ def reap_own(items: Sequence[tuple[Lease, Lost]], *, authority: Authority, worke
     return (yield from _write(_LOST, items, worker_id=worker_id))
 
 
-# What one outcome of a batch can bring about: found by halving, and answered for that one alone.
-_UNSTORABLE = (
+UNSTORABLE = (
     psycopg.DataError,
     psycopg.IntegrityError,
     pg.ProgramLimitExceeded,
     pg.StatementTooComplex,
     pg.OutOfMemory,
 )
+"""What one outcome or note of a batch can bring about: found by halving, and answered for that one alone."""
 
 
 def _write(report: _Report[O], items: Sequence[tuple[Lease, O]], *, worker_id: int) -> Verb[Settlement]:
@@ -308,7 +308,7 @@ def _offer(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int)
     """The whole batch in one statement, the only one that waits for row locks; then what it did not take."""
     try:
         written = set((yield report.call(items, worker_id)))
-    except (*LOCKED, *_UNSTORABLE, pg.QueryCanceled) as error:
+    except (*LOCKED, *UNSTORABLE, pg.QueryCanceled) as error:
         if met_missing_day(error):
             raise
         written = set()
@@ -324,7 +324,7 @@ def _settle(report: _Report[O], items: Sequence[tuple[Lease, O]], worker_id: int
         answer: Settlement = yield Atomic(_judge(report, items, worker_id))
     except LOCKED:
         return Settlement(busy={lease for lease, _ in items})
-    except (*_UNSTORABLE, pg.QueryCanceled) as error:
+    except (*UNSTORABLE, pg.QueryCanceled) as error:
         if met_missing_day(error):
             raise
         if len(items) == 1:

@@ -1,6 +1,6 @@
 -- event: a worker's handlers tell what happened; each event gets its job's next number, in the order given.
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Indexes: primary key, shiftboss_event_job. The rows are
--- locked (lock.sql), and the jobs' events are numbered here alone (number_events.sql).
+-- locked (lock.sql), and the jobs' events are numbered here alone (number_events_now.sql).
 with outcome as materialized (
     select *
     from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(names)s::text[], %(data)s::text[]) with ordinality
