@@ -717,6 +717,19 @@ def test_a_sequential_queue_keeps_its_order_and_a_retry_holds_the_line(both: Rec
     assert [job.id for job in worker.claim(5)] == [second]
 
 
+@pytest.mark.requirement("N3", "N16")
+def test_a_line_whose_holder_is_past_its_deadline_goes_on_by_the_workers_alone(both: Record, worker: Seat) -> None:
+    [late] = put(both, deadline_in=30)
+    [second] = put(both)
+    both.limit("default", authority=SYSTEM, concurrency=1, sequential=True)
+    [lease] = worker.claimed()
+    assert lease.job_id == late
+    worker.report(lease, FAILED)
+    both.later(61)
+    assert worker.do(worker.client.stage()) == 1
+    assert (state(both, late), [job.id for job in worker.claim(5)]) == ("cancelled", [second])
+
+
 @pytest.mark.requirement("N3", "C1", "N11")
 def test_hints_and_orders_are_heard_by_whom_they_concern(both: Record, worker: Seat) -> None:
     status = WorkerStatus(state="running", in_use=0, idle=True, tasks=(TASK,), lag_ms=0, losses=0)

@@ -186,9 +186,10 @@ class LocalClient:
         return await self._work.run(lease.reap_own(items, authority=SYSTEM, worker_id=self._worker_id))
 
     async def stage(self) -> int:
-        """Make due jobs available, and enqueue what backfills have room for."""
+        """Cancel what is past its deadline, make due jobs available, and enqueue what backfills have room for."""
+        late = await self._work.run(upkeep.expire(authority=SYSTEM))
         staged = await self._work.run(upkeep.stage(authority=SYSTEM))
-        return staged + await self._work.run(backfill.feed(authority=SYSTEM))
+        return late + staged + await self._work.run(backfill.feed(authority=SYSTEM))
 
     async def reap(self) -> int:
         """Take jobs from expired leases."""

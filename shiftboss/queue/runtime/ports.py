@@ -79,7 +79,7 @@ class QueueClient(Protocol):
         """Settle what a dead executor had in hand."""
 
     async def stage(self) -> int:
-        """Make due jobs available."""
+        """Cancel jobs that wait past their deadline and make due ones available; answers for how many."""
 
     async def reap(self) -> int:
         """Take jobs from expired leases."""

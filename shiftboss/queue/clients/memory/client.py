@@ -97,8 +97,8 @@ class MemoryClient:
         return self._store.report(items, authority=SYSTEM, worker_id=self._worker_id)
 
     async def stage(self) -> int:
-        """Make due jobs available."""
-        return self._store.stage(authority=SYSTEM)
+        """Cancel what is past its deadline, and make due jobs available."""
+        return self._store.expire(authority=SYSTEM) + self._store.stage(authority=SYSTEM)
 
     async def reap(self) -> int:
         """Take jobs from expired leases."""
