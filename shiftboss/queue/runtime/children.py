@@ -103,9 +103,9 @@ class Children:
         """Whether any executor has a job in hand."""
         return any(executor.in_hand for executor in self.executors)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """End what an earlier keeper left behind, and start the sentinel and all executors."""
-        self._notes.kill_leftovers()
+        await asyncio.to_thread(self._notes.kill_leftovers)
         self._background(self._keep_sentinel())
         for _ in range(self._config.processes):
             self._start_executor()
@@ -126,13 +126,14 @@ class Children:
 
     def taint(self, executor: ExecutorProcess) -> None:
         """A job in it is deaf: it gets no more of them, another takes its place, and it is ended as `put_down`
-        says. Where as many as `processes` wait for that already, the worker gives up instead."""
+        says. Where as many shared ones as `processes` wait for that already, the worker gives up instead."""
         if executor in self.tainted:
             return
-        if executor.neighbours and len(self.tainted) >= self._config.processes:
+        kept = sum(not one.solo and not one.is_put_down for one in self.tainted)
+        if executor.neighbours and kept >= self._config.processes:
             if self._stopping:
                 return  # the end of the drain ends it
-            log.error("executor.too_many_tainted", extra={"pid": executor.pid, "tainted": len(self.tainted)})
+            log.error("executor.too_many_tainted", extra={"pid": executor.pid, "tainted": kept})
             self.overrun = True
             self._give_up()
             return
@@ -225,6 +226,7 @@ class Children:
             log.error("executor.not_started", extra={"error": str(error)})
             self._remove(executor)
             self._start_again(executor, failed=True)
+            self._hear(executor, {})  # a job may wait for this one to itself
         else:
             self._notes.add(executor.pid)
 

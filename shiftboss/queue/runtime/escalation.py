@@ -66,8 +66,8 @@ class Escalation:
 
     def _look(self, held: Held, executor: ExecutorProcess, now: float) -> None:
         began_at = executor.began_at(held)
-        if not began_at:
-            return
+        if not began_at or executor.has_ended(held):
+            return  # its outcome is on its way: however long that takes, it did not run that long
         if held.cause is None:
             if held.timeout_seconds is not None and now - began_at >= held.timeout_seconds:
                 log.warning("job.timed_out", extra={"job": held.job.id, "fence": held.job.fence})

@@ -80,6 +80,7 @@ class ExecutorProcess(asyncio.Protocol):
         self.ready = False
         self.answers = False
         self.dismissed = False
+        self.is_put_down = False
         self.idle_since = clock()
         self.tainted_at = 0.0
         self.reserved = False
@@ -88,7 +89,6 @@ class ExecutorProcess(asyncio.Protocol):
         self.pid = 0
         self._mark = mark
         self._born: int | None = None
-        self._put_down = False
         self._told: set[int] = set()
         self._config = config
         self._deadlines = deadlines
@@ -173,7 +173,7 @@ class ExecutorProcess(asyncio.Protocol):
             exit_code=exit_code,
             was_ready=was_ready,
             past_deadline=bool(self._deadline) and now >= self._deadline,
-            put_down=self._put_down,
+            put_down=self.is_put_down,
             not_started=tuple(hand[NOT_STARTED]),
             started=tuple(hand[STARTED]),
             ended=tuple(hand[ENDED]),
@@ -220,9 +220,13 @@ class ExecutorProcess(asyncio.Protocol):
         """When a job in hand began, in seconds of the boot-time clock; 0 where it has not."""
         return self._board.began_at(held.ticket)
 
+    def has_ended(self, held: Held) -> bool:
+        """Whether the handler of a job in hand is done, heard or not."""
+        return self._board.state(held.ticket) == ENDED
+
     @property
     def neighbours(self) -> list[Held]:
-        """Jobs in hand that have begun and may still end well."""
+        """Jobs in hand that have begun and may still end well; also those that have, while it is to be heard."""
         return [one for one in self.in_hand.values() if not one.deaf and self.began_at(one)]
 
     @property
@@ -272,8 +276,8 @@ class ExecutorProcess(asyncio.Protocol):
 
     def put_down(self) -> None:
         """Kill it because of its deaf jobs: nobody is to blame for the others' end."""
-        if not self._put_down:
-            self._put_down = True
+        if not self.is_put_down:
+            self.is_put_down = True
             self.kill()
 
     async def gone(self) -> None:

@@ -115,7 +115,7 @@ class Keeper:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
         await self._open()
-        self._children.start()
+        await self._children.start()
         self._observing.start()
         fetching = asyncio.create_task(Loop("fetch", self._fetch, every_seconds=0.05).run(self._stop))
         tasks = [fetching, *map(asyncio.create_task, self._other_loops())]
