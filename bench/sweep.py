@@ -36,7 +36,8 @@ def enqueue(jobs: int) -> float:
 
 def sweep() -> dict[str, Any]:
     """Cancel all that waits or runs; how long it took and what it says it did."""
-    from shiftboss.acts import Person, cancel_matching
+    from shiftboss.acts import cancel_matching
+    from shiftboss.permissions import Person
     from shiftboss.queue.states import LIVE, State
     from shiftboss.queue.store.operate import Matching
 

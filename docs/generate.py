@@ -14,9 +14,10 @@ from typing import Any
 
 import django
 
-from shiftboss.acts import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act, legal
+from shiftboss.acts import legal
 from shiftboss.checks import KNOWN
 from shiftboss.conf import Config, Pool, QueueOptions
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
 
 STATES_HEAD = """\
@@ -65,7 +66,7 @@ silenced by its id in `SILENCED_SYSTEM_CHECKS`.
 PERMISSIONS_HEAD = """\
 # Permissions
 
-Printed from `shiftboss/acts.py` by `docs/generate.py`; do not edit.
+Printed from `shiftboss/permissions.py` by `docs/generate.py`; do not edit.
 
 Every act is one permission of Django's, asked for by the console, the [API](api.md) and the command line alike,
 and every act leaves an entry in the audit: who, through which door, why, and what it changed. Acts marked *reason*

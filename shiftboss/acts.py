@@ -4,9 +4,6 @@ Console, API and command line call only these. Staff act as `System`, after the 
 """
 
 import json
-import os
-import pwd
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +16,7 @@ from django.db import IntegrityError, OperationalError, connections, transaction
 from psycopg import errors as pg
 
 from shiftboss import conf
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person, require
 from shiftboss.queue import registry, states
 from shiftboss.queue.authority import System, read_key
 from shiftboss.queue.errors import (
@@ -28,7 +26,6 @@ from shiftboss.queue.errors import (
     MovedOn,
     NoSuchBackfill,
     NoSuchJob,
-    NotAllowed,
     ReasonNeeded,
     RequestReused,
     UnknownTask,
@@ -57,132 +54,6 @@ class Revision(StrEnum):
 
     SAME = "same"
     CURRENT = "current"
-
-
-class Via(StrEnum):
-    """Through which door an act came."""
-
-    CONSOLE = "console"
-    API = "api"
-    CLI = "cli"
-    CODE = "code"
-
-
-class Act(StrEnum):
-    """What a person can do; the one name of it in the audit, in addresses and on buttons."""
-
-    CANCEL = "cancel"
-    EXPEDITE = "expedite"
-    RERUN = "rerun"
-    REINSTATE = "reinstate"
-    DISCARD = "discard"
-    QUARANTINE = "quarantine"
-    REPRIORITISE = "reprioritise"
-    RESCHEDULE = "reschedule"
-    PAUSE = "pause"
-    RESUME = "resume"
-    LIMIT = "limit"
-    PURGE = "purge"
-    PAUSE_BACKFILL = "pause_backfill"
-    RESUME_BACKFILL = "resume_backfill"
-    RETRY_BACKFILL = "retry_backfill"
-    CANCEL_BACKFILL = "cancel_backfill"
-    CREATE_TOKEN = "create_token"
-    REVOKE_TOKEN = "revoke_token"
-
-
-PERMISSIONS: dict[Act, str] = {
-    Act.CANCEL: "shiftboss.cancel_job",
-    Act.EXPEDITE: "shiftboss.expedite_job",
-    Act.RERUN: "shiftboss.rerun_job",
-    Act.REINSTATE: "shiftboss.reinstate_job",
-    Act.DISCARD: "shiftboss.discard_job",
-    Act.QUARANTINE: "shiftboss.quarantine_job",
-    Act.REPRIORITISE: "shiftboss.reprioritise_job",
-    Act.RESCHEDULE: "shiftboss.reschedule_job",
-    Act.PAUSE: "shiftboss.pause_queue",
-    Act.RESUME: "shiftboss.resume_queue",
-    Act.LIMIT: "shiftboss.limit_queue",
-    Act.PURGE: "shiftboss.purge_history",
-    Act.PAUSE_BACKFILL: "shiftboss.backfill_task",
-    Act.RESUME_BACKFILL: "shiftboss.backfill_task",
-    Act.RETRY_BACKFILL: "shiftboss.backfill_task",
-    Act.CANCEL_BACKFILL: "shiftboss.backfill_task",
-    Act.CREATE_TOKEN: "shiftboss.add_token",
-    Act.REVOKE_TOKEN: "shiftboss.change_token",
-}
-VIEW = "shiftboss.view_job"
-VIEW_AUDIT = "shiftboss.view_audit"
-
-NEED_REASON = frozenset(
-    {
-        *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.LIMIT, Act.PURGE),
-        *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
-    }
-)
-"""Acts that stop or destroy something: they are not done without a reason."""
-
-ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
-"""Acts that concern the installation and not its daily work."""
-
-_OPERATORS = frozenset({VIEW, VIEW_AUDIT} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS})
-
-ROLES: dict[str, frozenset[str]] = {
-    "viewer": frozenset({VIEW}),
-    "operator": _OPERATORS,
-    "admin": _OPERATORS
-    | {PERMISSIONS[act] for act in ADMINS_ACTS}
-    | {"shiftboss.view_token", "shiftboss.delete_token"},
-}
-"""Permissions by role; `shiftboss_roles` makes a group of each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
-    """Who acts, through which door, and what is permitted to them. `id` is a text; none for the system."""
-
-    kind: str
-    id: str | None
-    name: str
-    via: Via
-    allows: Callable[[str], bool]
-
-    @classmethod
-    def of_user(cls, user: Any, *, via: Via) -> "Person":
-        """A user of Django's. Only staff may do anything, whatever else was permitted to them."""
-        return cls(kind="user", id=str(user.pk), name=user.get_username(), via=via, allows=_allowed_to(user))
-
-    @classmethod
-    def of_token(cls, user: Any, *, token_id: int, token_name: str) -> "Person":
-        """A user of Django's by an API token of theirs: with their permissions, but another one who asks.
-
-        Two tokens of one user are two, so that the request ids of one program do not meet those of another.
-        """
-        name = f"{user.get_username()} (token {token_name})"
-        identity = f"{user.pk}/{token_id}"
-        return cls(kind="token", id=identity, name=name, via=Via.API, allows=_allowed_to(user))
-
-    @classmethod
-    def of_shell(cls) -> "Person":
-        """Whoever runs this process: they hold the database's password, so everything is permitted to them."""
-        # Not as the environment says: the audit is not to believe a variable.
-        try:
-            name = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:  # a uid without a name
-            name = str(os.getuid())
-        name = f"os:{name}@{socket.gethostname()}"
-        return cls(kind="os", id=str(os.getuid()), name=name, via=Via.CLI, allows=lambda _: True)
-
-    def may(self, act: Act) -> bool:
-        """Whether this act is permitted to them."""
-        return self.allows(PERMISSIONS[act])
-
-
-def _allowed_to(user: Any) -> Callable[[str], bool]:
-    if not (user.is_active and getattr(user, "is_staff", False)):
-        return lambda _: False
-    allows: Callable[[str], bool] = user.has_perm
-    return allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,20 +92,6 @@ def legal(state: State) -> list[Act]:
     if state in FINAL:
         allowed.add(states.Verb.RERUN)
     return [act for act in Act if act.value in allowed]
-
-
-class Lacking(NotAllowed):
-    """Somebody lacks `permission`, or is not of the staff, which may do nothing."""
-
-    def __init__(self, name: str, permission: str) -> None:
-        super().__init__(f"{name} lacks the permission {permission}, or is not an active staff account")
-        self.permission = permission
-
-
-def require(permission: str, *, by: Person) -> None:
-    """Refuse who lacks a permission. Raises Lacking."""
-    if not by.allows(permission):
-        raise Lacking(by.name, permission)
 
 
 def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:

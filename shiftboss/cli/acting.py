@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 
-from shiftboss import acts
-from shiftboss.acts import Act, Acted, Person, Via
+from shiftboss.acts import Acted
 from shiftboss.cli.command import Refused, WrongUsage
 from shiftboss.cli.output import as_json, cell
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person, Via, require
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, ReasonNeeded, ShiftbossError
 
 Answer = TypeVar("Answer")
@@ -52,13 +52,13 @@ def person_of(given: argparse.Namespace) -> Person:
 def permitted(act: Act, given: argparse.Namespace) -> Person:
     """Who acts, once it is certain that they may. Raises NotAllowed, Refused."""
     person = person_of(given)
-    acts.require(acts.PERMISSIONS[act], by=person)
+    require(PERMISSIONS[act], by=person)
     return person
 
 
 def check_reason(act: Act, given: argparse.Namespace) -> None:
     """Raise WrongUsage where the act wants a reason and none is given."""
-    if act in acts.NEED_REASON and not given.reason.strip():
+    if act in NEED_REASON and not given.reason.strip():
         raise WrongUsage(f'{act} wants a reason, which the audit keeps: give --reason "…"')
 
 

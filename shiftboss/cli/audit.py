@@ -2,12 +2,12 @@
 
 import argparse
 
-from shiftboss import acts
 from shiftboss.cli.acting import person_of
 from shiftboss.cli.command import Commands, identity, take_format, take_page, take_person
 from shiftboss.cli.output import as_json, table
 from shiftboss.cli.project import open_record
 from shiftboss.console.stored import as_object
+from shiftboss.permissions import VIEW_AUDIT, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.statement import run as answer
@@ -42,7 +42,7 @@ def declare(commands: Commands) -> None:
 def list_entries(given: argparse.Namespace) -> int:
     """Print acts, the newest first."""
     open_record(given)
-    acts.require(acts.VIEW_AUDIT, by=person_of(given))
+    require(VIEW_AUDIT, by=person_of(given))
     rows = answer(
         audit.entries(
             authority=System(), job_id=given.job, queue=given.queue, before_id=given.before, limit=given.limit

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted
+from shiftboss.acts import Acted
 from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, person_of, worded
 from shiftboss.cli.command import (
     Commands,
@@ -20,6 +20,7 @@ from shiftboss.cli.command import (
 from shiftboss.cli.output import as_json, cell, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import listing
+from shiftboss.permissions import NEED_REASON, VIEW, Act, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.backfill import PAGE, BackfillRow
@@ -98,7 +99,7 @@ def declare(commands: Commands) -> None:
     for act, (word, _, text, example) in VERBS.items():
         parser = group.add(word, partial(_act, act), help=text, epilog=f"examples:\n{example}")
         parser.add_argument("id", type=identity, metavar="ID")
-        take_reason(parser, needed=act in acts.NEED_REASON)
+        take_reason(parser, needed=act in NEED_REASON)
         take_consent(parser)
         take_person(parser)
         take_format(parser)
@@ -107,7 +108,7 @@ def declare(commands: Commands) -> None:
 def list_backfills(given: argparse.Namespace) -> int:
     """Print backfills, the newest first."""
     open_record(given)
-    acts.require(acts.VIEW, by=person_of(given))
+    require(VIEW, by=person_of(given))
     rows = run(store.backfills(authority=SYSTEM, before_id=given.before, limit=given.limit))
     if given.format == "json":
         print(as_json({"backfills": [listing.backfill(row) for row in rows]}))
@@ -123,7 +124,7 @@ def list_backfills(given: argparse.Namespace) -> int:
 def show(given: argparse.Namespace) -> int:
     """Print one backfill."""
     open_record(given)
-    acts.require(acts.VIEW, by=person_of(given))
+    require(VIEW, by=person_of(given))
     row = _found(given.id)
     told = listing.backfill(row)
     if given.format == "json":

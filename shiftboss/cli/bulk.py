@@ -10,11 +10,12 @@ from types import FrameType
 from typing import Any
 
 from shiftboss import acts
-from shiftboss.acts import Act, Swept
+from shiftboss.acts import Swept
 from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, worded
 from shiftboss.cli.command import WrongUsage
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
+from shiftboss.permissions import Act
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import FINAL, WAITING, State
 from shiftboss.queue.store import audit, operate

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from shiftboss import acts
-from shiftboss.acts import Act
 from shiftboss.cli import bulk
 from shiftboss.cli.acting import act_on_each, check_consent, check_reason, confirm, permitted, person_of
 from shiftboss.cli.command import (
@@ -28,6 +27,7 @@ from shiftboss.cli.project import open_record
 from shiftboss.console import listing
 from shiftboss.console.listing import job as as_job
 from shiftboss.console.stored import as_object
+from shiftboss.permissions import NEED_REASON, VIEW, Act, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
@@ -168,7 +168,7 @@ def _declare_act(group: Commands, act: Act) -> None:
             "--state", type=states, metavar="STATES", help="with --all: those in these states (default: that wait)"
         )
         parser.add_argument("--dry-run", action="store_true", help="with --all: count them, and do nothing")
-    take_reason(parser, needed=act in acts.NEED_REASON)
+    take_reason(parser, needed=act in NEED_REASON)
     take_consent(parser)
     take_person(parser)
     take_format(parser)
@@ -179,7 +179,7 @@ def list_jobs(given: argparse.Namespace) -> int:
     if given.before is not None and given.after is not None:
         raise WrongUsage("give --before or --after, not both")
     open_record(given)
-    acts.require(acts.VIEW, by=person_of(given))
+    require(VIEW, by=person_of(given))
     page = listing.jobs(
         given.state or State, queue=given.queue, before=given.before, after=given.after, limit=given.limit
     )
@@ -222,7 +222,7 @@ def list_jobs(given: argparse.Namespace) -> int:
 def show(given: argparse.Namespace) -> int:
     """Print one job with its attempts, its events and the acts that its state allows."""
     open_record(given)
-    acts.require(acts.VIEW, by=person_of(given))
+    require(VIEW, by=person_of(given))
     job = answer(read.job(authority=SYSTEM, job_id=given.id))
     if job is None:
         raise Refused(f"there is no job {given.id}")

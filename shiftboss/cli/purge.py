@@ -4,11 +4,11 @@ import argparse
 from datetime import date
 
 from shiftboss import acts
-from shiftboss.acts import Act
 from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, worded
 from shiftboss.cli.command import Commands, take_consent, take_format, take_person, take_reason
 from shiftboss.cli.output import as_json
 from shiftboss.cli.project import open_record
+from shiftboss.permissions import Act
 
 EXAMPLES = """\
 examples:

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted, LimitWord
+from shiftboss.acts import Acted, LimitWord
 from shiftboss.cli.acting import check_reason, permitted, person_of, worded
 from shiftboss.cli.command import Commands, take_format, take_person, take_reason
 from shiftboss.cli.output import as_json, cell, moment, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import standing
+from shiftboss.permissions import NEED_REASON, VIEW, Act, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import LIVE, State
 
@@ -74,7 +75,7 @@ def declare(commands: Commands) -> None:
     resuming = group.add("resume", resume, help="Let queues be worked on again", epilog=RESUME_EXAMPLES)
     for act, parser in ((Act.PAUSE, pausing), (Act.RESUME, resuming)):
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
-        take_reason(parser, needed=act in acts.NEED_REASON)
+        take_reason(parser, needed=act in NEED_REASON)
         take_person(parser)
         take_format(parser)
     limiting = group.add("limit", limit, help="Say how many jobs of a queue run at once", epilog=LIMIT_EXAMPLES)
@@ -95,7 +96,7 @@ def declare(commands: Commands) -> None:
 def list_queues(given: argparse.Namespace) -> int:
     """Print the queues with what they hold."""
     open_record(given)
-    acts.require(acts.VIEW, by=person_of(given))
+    require(VIEW, by=person_of(given))
     counts, workers, pauses, limits = standing.ask()
     listed = standing.queues(counts, workers, pauses, limits)
     if given.format == "json":

@@ -9,9 +9,9 @@ from itertools import groupby
 
 from django.utils.translation import gettext as _
 
-from shiftboss.acts import Act
 from shiftboss.console import words
 from shiftboss.console.text import number, stored
+from shiftboss.permissions import Act
 from shiftboss.queue.states import State
 from shiftboss.queue.store.audit import AuditRow
 

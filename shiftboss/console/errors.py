@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from shiftboss.acts import Lacking
 from shiftboss.console.csrf import StaleForm
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.people import NotStaff
 from shiftboss.console.signature import View
+from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
 
 # The first class that fits is the answer: (error, status, headline, advice with the error's own facts).

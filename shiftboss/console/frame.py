@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from shiftboss.acts import VIEW_AUDIT
 from shiftboss.console import news
 from shiftboss.console.people import person_of
+from shiftboss.permissions import VIEW_AUDIT
 
 
 def around(request: HttpRequest, here: str) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from shiftboss.acts import Act, Acted
+from shiftboss.acts import Acted
 from shiftboss.console import addresses, text, words
+from shiftboss.permissions import Act
 
 _KEY = "shiftboss_news"
 

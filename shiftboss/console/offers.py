@@ -10,8 +10,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted, Person
+from shiftboss.acts import Acted
 from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm, RerunForm
+from shiftboss.permissions import NEED_REASON, Act, Person
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import JobDetail
 
@@ -34,7 +35,7 @@ class JobAct:
     @property
     def needs_reason(self) -> bool:
         """Whether it stops or destroys something, and is refused without a reason."""
-        return self.act in acts.NEED_REASON
+        return self.act in NEED_REASON
 
 
 ACTS = (

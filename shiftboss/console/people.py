@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 
-from shiftboss.acts import Person, Via
+from shiftboss.permissions import Person, Via
 from shiftboss.queue.errors import NotAllowed
 
 

@@ -11,14 +11,14 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django_htmx.http import HttpResponseClientRedirect
 
-from shiftboss import acts
 from shiftboss.console import addresses
 from shiftboss.console.live import is_refresh
 from shiftboss.console.people import NotStaff, person_of
 from shiftboss.console.signature import View
+from shiftboss.permissions import VIEW, require
 
 
-def required(view: View, *, permission: str = acts.VIEW) -> View:
+def required(view: View, *, permission: str = VIEW) -> View:
     """Send strangers to the login and refuse those who may not see the page. Raises NotStaff, Lacking."""
 
     @wraps(view)
@@ -27,7 +27,7 @@ def required(view: View, *, permission: str = acts.VIEW) -> View:
             return _to_login(request)
         if not (request.user.is_active and getattr(request.user, "is_staff", False)):
             raise NotStaff("the console is for staff")
-        acts.require(permission, by=person_of(request))
+        require(permission, by=person_of(request))
         return view(request, **arguments)
 
     return guarded

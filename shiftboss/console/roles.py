@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.db import connections, router, transaction
 
-from shiftboss.acts import ROLES
+from shiftboss.permissions import ROLES
 from shiftboss.queue.errors import ShiftbossError
 
 APP = "shiftboss"

@@ -16,7 +16,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from shiftboss import conf
-from shiftboss.acts import LARGEST_ID, PERMISSIONS, ROLES, Act, Deed, Person, perform, require
+from shiftboss.acts import LARGEST_ID, Deed, perform
+from shiftboss.permissions import PERMISSIONS, ROLES, Act, Person, require
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.models import Token
 

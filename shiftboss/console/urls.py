@@ -2,13 +2,13 @@
 
 from django.urls import path
 
-from shiftboss.acts import VIEW, VIEW_AUDIT
 from shiftboss.console import offers
 from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
 from shiftboss.console.views import audit, backfills, jobacts, jobs, overview, queues, session
+from shiftboss.permissions import VIEW, VIEW_AUDIT
 
 
 def page(view: View, *, permission: str = VIEW) -> View:

@@ -4,8 +4,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from shiftboss.acts import Act, Via
 from shiftboss.console.text import stored
+from shiftboss.permissions import Act, Via
 from shiftboss.queue.jobs import Kind, RetryKind
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.backfill import Standing

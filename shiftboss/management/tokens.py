@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from shiftboss.acts import Person
 from shiftboss.console import tokens
+from shiftboss.permissions import Person
 
 EXAMPLES = """\
 examples:

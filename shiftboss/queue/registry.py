@@ -12,6 +12,7 @@ class AnyTask(Protocol):
 
     func: Any
     takes_context: bool
+    queue_name: str
 
     @property
     def module_path(self) -> str:

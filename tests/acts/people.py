@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from uuid import uuid4
 
-from shiftboss.acts import Person, Via
+from shiftboss.permissions import Person, Via
 
 EVERYTHING = None
 

@@ -3,7 +3,7 @@
 A new act has no line here, and fails the test until somebody has decided who may do it.
 """
 
-from shiftboss.acts import Act
+from shiftboss.permissions import Act
 
 TABLE = """
                 stranger  customer  staff  viewer  operator  admin  superuser  inactive  revoked  token

@@ -10,7 +10,8 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from shiftboss import acts, conf
-from shiftboss.acts import NEED_REASON, PERMISSIONS, Act, Acted, Person
+from shiftboss.acts import Acted
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person
 from shiftboss.queue.authority import Owner, System
 from shiftboss.queue.errors import (
     InvalidJob,

@@ -15,9 +15,9 @@ from django.test import Client
 from django.urls import reverse
 
 from shiftboss import acts, cli
-from shiftboss.acts import Act, Person, Via
 from shiftboss.console import offers, roles, tokens
 from shiftboss.console.views import backfills
+from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
 from shiftboss.queue.store import backfill

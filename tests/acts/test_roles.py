@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from shiftboss.acts import PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
 from shiftboss.console.roles import group_name
+from shiftboss.permissions import PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4")]
 

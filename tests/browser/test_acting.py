@@ -147,7 +147,7 @@ def test_escape_and_back_leave_the_form_and_the_place_is_kept(opened: Opener) ->
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.get_by_role("link", name="Cancel", exact=True)).to_be_focused()
     asks(page, "Cancel")
-    page.get_by_role("link", name="Back").click()
+    page.get_by_role("link", name="Back", exact=True).click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert page.url.endswith(f"/jobs/{job_id}/")
     assert scenes.state_of(job_id) is State.AVAILABLE

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from shiftboss import acts
-from shiftboss.acts import Person, Via
+from shiftboss.permissions import Person, Via
 from tests.browser.conftest import Opener
 from tests.console import scenes
 

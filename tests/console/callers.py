@@ -6,8 +6,8 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpResponse
 from django.test import Client
 
-from shiftboss.acts import Person
 from shiftboss.console import roles, tokens
+from shiftboss.permissions import Person
 
 BASE = "/api/v1/"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.models import Permission, User
 
-from shiftboss.acts import ROLES
+from shiftboss.permissions import ROLES
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
 from shiftboss.queue.outcomes import Done, Failed

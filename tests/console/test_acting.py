@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from shiftboss import acts
-from shiftboss.acts import PERMISSIONS, Act
 from shiftboss.console.offers import ACTS, JobAct
+from shiftboss.permissions import PERMISSIONS, ROLES, Act
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate, read
 from shiftboss.queue.store.statement import run
@@ -205,7 +205,7 @@ def test_a_page_from_before_the_job_moved_on_says_where_it_stands_and_what_can_b
 @pytest.mark.requirement("B15")
 @EACH
 def test_without_its_permission_an_act_is_neither_offered_nor_asked_nor_done(db: None, act: JobAct) -> None:
-    everything = acts.ROLES["operator"] - {PERMISSIONS[act.act]}
+    everything = ROLES["operator"] - {PERMISSIONS[act.act]}
     client = Client()
     client.force_login(scenes.person("lee", *everything))
     state = next(state for state in State if act.resource in LEGAL[state])

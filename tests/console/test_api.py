@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import reverse
 
 from shiftboss import acts, cli
-from shiftboss.acts import Act
 from shiftboss.console import record
 from shiftboss.console.api import schemas
 from shiftboss.console.api.errors import ANSWERS
+from shiftboss.permissions import Act
 from shiftboss.queue.states import FINAL, State
 from shiftboss.queue.store import audit, read
 from tests.acts.people import person

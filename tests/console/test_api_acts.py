@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shiftboss import acts
-from shiftboss.acts import Act
+from shiftboss.permissions import Act
 from shiftboss.queue.authority import Owner, System
 from shiftboss.queue.store import audit, enqueue, queues
 from shiftboss.queue.store.statement import run

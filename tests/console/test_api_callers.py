@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from shiftboss.acts import VIEW, Person
 from shiftboss.console import tokens
+from shiftboss.permissions import VIEW, Person
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 
 from shiftboss import acts
-from shiftboss.acts import Person, Via
+from shiftboss.permissions import VIEW, Person, Via
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.operate import Matching
@@ -121,7 +121,7 @@ def test_an_address_that_cannot_be_read_is_answered_not_broken(browser: Client, 
 def test_the_audit_is_a_permission_of_its_own(client: Client, kim: Person) -> None:
     job_id = scenes.job()
     acts.quarantine(job_id, by=kim, reason="a secret reason")
-    client.force_login(scenes.person("lee", acts.VIEW))
+    client.force_login(scenes.person("lee", VIEW))
     response = client.get("/audit/")
     assert response.status_code == 403
     assert "shiftboss.view_audit" in response.content.decode()

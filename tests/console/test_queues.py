@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from shiftboss import acts
+from shiftboss.permissions import VIEW, Person, Via
 from shiftboss.queue.store import audit, queues
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
@@ -68,7 +69,7 @@ def paused() -> dict[str, str]:
 
 
 def pause(operator: object, queue: str, reason: str = "the provider is down") -> None:
-    acts.pause(queue, by=acts.Person.of_user(operator, via=acts.Via.CONSOLE), reason=reason)
+    acts.pause(queue, by=Person.of_user(operator, via=Via.CONSOLE), reason=reason)
 
 
 def test_every_queue_has_its_counts_its_workers_and_its_act(browser: Client) -> None:
@@ -173,7 +174,7 @@ def test_a_queue_that_cannot_be_is_no_queue(browser: Client, query: str) -> None
 @pytest.mark.parametrize(("act", "other"), [("pause", "resume"), ("resume", "pause")])
 def test_pausing_and_resuming_are_two_permissions(db: None, operator: object, act: str, other: str) -> None:
     client = Client()
-    client.force_login(scenes.person("lee", acts.VIEW, f"shiftboss.{other}_queue"))
+    client.force_login(scenes.person("lee", VIEW, f"shiftboss.{other}_queue"))
     scenes.job(queue="mail")
     if act == "resume":
         pause(operator, "mail")

@@ -15,6 +15,7 @@ class Declared:
     """As much of a task as the engine needs."""
 
     takes_context = False
+    queue_name = "default"
     module_path = f"{__name__}.declared"
 
     @staticmethod

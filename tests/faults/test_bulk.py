@@ -4,7 +4,8 @@ import pytest
 from django.db import connection
 
 from shiftboss import enqueue_many
-from shiftboss.acts import Person, cancel_matching
+from shiftboss.acts import cancel_matching
+from shiftboss.permissions import Person
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import LIVE, State
 from shiftboss.queue.store import audit

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shiftboss.acts import NEED_REASON
 from shiftboss.cli import parser
 from shiftboss.cli.acting import FINAL_ACTS
+from shiftboss.permissions import NEED_REASON
 from tests.programs.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -169,9 +169,9 @@ def test_queues_are_listed_with_what_they_hold_who_serves_them_and_their_pause(s
     heads, default, mail = sh("queues", "list").lines
     assert heads.split() == [
         "QUEUE",
-        *["SCHEDULED", "AVAILABLE", "RETRYABLE", "RUNNING", "QUARANTINED", "WORKERS", "PAUSED"],
+        *["SCHEDULED", "AVAILABLE", "RETRYABLE", "RUNNING", "QUARANTINED", "WORKERS", "LIMIT", "PAUSED"],
     ]
-    assert default.split() == ["default", "0", "1", "0", "0", "0", "1", "-"]
+    assert default.split() == ["default", "0", "1", "0", "0", "0", "1", "-", "-"]
     assert mail.split()[:7] == ["mail", "0", "3", "0", "0", "0", "0"]
     assert mail.endswith(" by kim: server is down")
     first, second = sh("queues", "list", "--format", "json").json["queues"]

@@ -24,7 +24,7 @@ django.setup()
 from django.contrib.auth.models import Group, User
 from django.db import connections, transaction
 from django.test import Client
-from shiftboss.acts import Person
+from shiftboss.permissions import Person
 from shiftboss.console import tokens
 from shiftboss.models import Audit, Job
 from tests.programs.jobs import add

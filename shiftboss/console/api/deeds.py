@@ -7,10 +7,10 @@ from django.http import HttpRequest
 from ninja import Header, Router
 
 from shiftboss import acts
-from shiftboss.acts import Act
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
 from shiftboss.console.api.reads import answers, backfill_number, job_number
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act
 
 router = Router()
 
@@ -44,8 +44,8 @@ def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: s
 
 
 def _route(act: Act, path: str, tag: str, summary: str, description: str) -> Callable[[View], View]:
-    needs = f" Needs the permission `{acts.PERMISSIONS[act]}`"
-    needs += " and a reason." if act in acts.NEED_REASON else "."
+    needs = f" Needs the permission `{PERMISSIONS[act]}`"
+    needs += " and a reason." if act in NEED_REASON else "."
     route: Callable[[View], View] = router.post(
         path,
         response=ANSWERS,

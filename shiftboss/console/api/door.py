@@ -11,10 +11,10 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 from ninja.parser import Parser
 
-from shiftboss.acts import Person, Via
 from shiftboss.console import csrf, tokens
 from shiftboss.console.api import errors
 from shiftboss.console.signature import View
+from shiftboss.permissions import Person, Via
 
 MAX_BODY_BYTES = 64 * 1024
 """More than any act can need: a reason of 1000 characters, each written as an escape, has twelve thousand."""

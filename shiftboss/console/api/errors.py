@@ -10,8 +10,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja.errors import ValidationError
 
-from shiftboss.acts import Lacking
 from shiftboss.console.filters import BadFilter
+from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import (
     Busy,
     InvalidJob,

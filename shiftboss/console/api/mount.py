@@ -8,10 +8,10 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError
 from ninja.renderers import BaseRenderer
 
-from shiftboss import acts
 from shiftboss.console.api import deeds, errors, reads
 from shiftboss.console.api.door import Bearer, StrictJson, caller, guarded, nothing_here
 from shiftboss.console.stored import dumps
+from shiftboss.permissions import VIEW, require
 
 VERSION = "1"
 NAMESPACE = "api"
@@ -55,7 +55,7 @@ api.add_exception_handler(HttpError, errors.of_framework)
 @api.get("/openapi.json", include_in_schema=False)
 def openapi(request: HttpRequest) -> HttpResponse:
     """The schema, for whoever may see jobs: like everything here it says nothing to strangers."""
-    acts.require(acts.VIEW, by=caller(request))
+    require(VIEW, by=caller(request))
     return HttpResponse(dumps(schema(request.path.removesuffix("openapi.json"))), content_type="application/json")
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
-from shiftboss import acts
 from shiftboss.acts import LARGEST_ID
 from shiftboss.conf import ConfigError, check_queue
 from shiftboss.console import listing, standing
@@ -14,6 +13,7 @@ from shiftboss.console.api.door import caller
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
+from shiftboss.permissions import VIEW, VIEW_AUDIT, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
 from shiftboss.queue.states import State
@@ -40,7 +40,7 @@ def answers(shown: type[schemas.Shown], *more: int) -> dict[Any, Any]:
 )
 def status(request: HttpRequest) -> Any:
     """What `shiftboss status --format json` says, under the same names."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     with bounded():
         return standing.report(*standing.ask())
 
@@ -50,7 +50,7 @@ def status(request: HttpRequest) -> Any:
 )
 def queues(request: HttpRequest) -> Any:
     """Queues that have jobs or live workers, or are paused or limited."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     with bounded():
         counts, workers, pauses, limits = standing.ask()
     listed = standing.queues(counts, workers, pauses, limits)
@@ -66,7 +66,7 @@ def queues(request: HttpRequest) -> Any:
 )
 def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
     """A page of jobs, without their arguments and results. It begins at an id, so that no job is missed."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     _known(request, wanted)
     limit, below, above = wanted.limit, _id("before", wanted.before), _id("after", wanted.after)
     if below is not None and above is not None:
@@ -86,7 +86,7 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
 )
 def job(request: HttpRequest, job_id: str) -> Any:
     """All that the record knows of a job, with attempts, events and the acts that its state allows."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     number = job_number(job_id)
     with bounded():
         found = run(read.job(authority=SYSTEM, job_id=number))
@@ -106,7 +106,7 @@ def job(request: HttpRequest, job_id: str) -> Any:
 )
 def backfills(request: HttpRequest, wanted: Query[schemas.WhichBackfills]) -> Any:
     """Backfills with how far they are."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     _known(request, wanted)
     before, limit = _id("before", wanted.before), wanted.limit
     with bounded():
@@ -127,7 +127,7 @@ def backfills(request: HttpRequest, wanted: Query[schemas.WhichBackfills]) -> An
 )
 def backfill(request: HttpRequest, backfill_id: str) -> Any:
     """How far a backfill is."""
-    _may(request, acts.VIEW)
+    _may(request, VIEW)
     number = backfill_number(backfill_id)
     with bounded():
         row = run(store.backfill(number, authority=SYSTEM))
@@ -145,7 +145,7 @@ def backfill(request: HttpRequest, backfill_id: str) -> Any:
 )
 def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> Any:
     """Acts of people, the newest first."""
-    _may(request, acts.VIEW_AUDIT)
+    _may(request, VIEW_AUDIT)
     _known(request, wanted)
     with bounded():
         rows = run(
@@ -178,7 +178,7 @@ def backfill_number(text: str) -> int:
 
 
 def _may(request: HttpRequest, permission: str) -> None:
-    acts.require(permission, by=caller(request))
+    require(permission, by=caller(request))
 
 
 def _known(request: HttpRequest, wanted: Schema) -> None:

@@ -17,11 +17,12 @@ from django.utils.translation import gettext as _
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from shiftboss.acts import NEED_REASON, PERMISSIONS, Act, Acted, Lacking, require
+from shiftboss.acts import Acted
 from shiftboss.console import csrf, frame, live, news
 from shiftboss.console.csrf import Trouble
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Lacking, require
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NotAllowed, ReasonNeeded, RequestReused
 
 

@@ -9,13 +9,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
-from shiftboss.acts import PERMISSIONS, Act, Acted, Person
+from shiftboss.acts import Acted
 from shiftboss.console import addresses, figures, filters, live
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchBackfill
 from shiftboss.queue.store import backfill as store
@@ -37,7 +38,7 @@ class BackfillAct:
     @property
     def needs_reason(self) -> bool:
         """Whether it stops something, and is refused without a reason."""
-        return self.act in acts.NEED_REASON
+        return self.act in NEED_REASON
 
 
 ACTS = (

@@ -2,11 +2,11 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from shiftboss.acts import VIEW_AUDIT
 from shiftboss.console import audits, figures, filters, live, offers
 from shiftboss.console.paging import page_of
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
+from shiftboss.permissions import VIEW_AUDIT
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.jobs import present_retry_kind, retry_kinds

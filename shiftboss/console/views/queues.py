@@ -5,12 +5,13 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from shiftboss import acts
-from shiftboss.acts import Act, Acted, LimitWord
+from shiftboss.acts import Acted, LimitWord
 from shiftboss.console import addresses, figures, filters, live
 from shiftboss.console.forms import NUMBER, LimitForm, QueueForm, ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.views.acting import Acting, Said
+from shiftboss.permissions import Act
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import queues, read
 from shiftboss.queue.store.queues import Limit, Limited, Pause
