@@ -227,8 +227,6 @@ class Slot(Window):
     queue = models.TextField()
     job_id = models.BigIntegerField(null=True)
     fence = models.BigIntegerField(null=True)
-    sequential = models.BooleanField()
-    leaving = models.BooleanField()
 
     class Meta(Window.Meta):
         abstract = False
@@ -282,6 +280,7 @@ class BackfillItem(Window):
     args = models.JSONField()
     job_id = models.BigIntegerField(null=True)
     outcome = models.TextField(null=True)
+    again = models.BooleanField()
 
     class Meta(Window.Meta):
         abstract = False

@@ -140,7 +140,7 @@ def seen(thing: Any) -> list[Any]:
         making.rows("select name, paused_at, concurrency from shiftboss_queue"),
         making.rows("select before from shiftboss_purge"),
         making.rows("select id, paused_at from shiftboss_backfill"),
-        making.rows("select item, job_id, outcome from shiftboss_backfill_item"),
+        making.rows("select item, job_id, outcome, again from shiftboss_backfill_item"),
         list(Token.objects.order_by("pk").values("pk", "revoked_at")),
     ]
 

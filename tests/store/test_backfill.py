@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from shiftboss.queue.authority import Owner
 from shiftboss.queue.errors import Busy, InvalidJob, NoSuchBackfill, NotAllowed
@@ -224,6 +224,29 @@ def test_cancelling_ends_what_waits_and_asks_what_runs_to_end(perform: Perform, 
     assert job["cancel_cause"] == "user"
     run(report("release", runs.lease, worker))
     assert (feed(perform), progress(number)) == (0, {"cancelled": 5})
+    assert (perform(backfill.cancel(number, authority=SYSTEM)), look(number).state) == (0, "finished")
+
+
+def test_what_was_cancelled_gets_new_jobs_whether_or_not_it_had_one(perform: Perform, worker: int) -> None:
+    number = begun("a", "b", "c", concurrency=1)
+    feed()
+    had = job_of("a")
+    run(backfill.cancel(number, authority=SYSTEM))
+    assert perform(backfill.retry(number, authority=SYSTEM)) == Retried(anew=3, reinstated=0)
+    assert progress(number) == {"waiting": 3}
+    assert feed(perform) == 1
+    assert job_of("a") > had
+    assert progress(number) == {"waiting": 2, "live": 1}
+
+
+def test_what_is_to_be_reinstated_is_cancelled_like_any_other(perform: Perform, worker: int) -> None:
+    number = begun("a", "b")
+    feed()
+    first, _ = end(worker, "fail", 2)
+    run(backfill.retry(number, authority=SYSTEM))
+    assert perform(backfill.cancel(number, authority=SYSTEM)) == 2
+    assert (feed(perform), progress(number), state(first)) == (0, {"cancelled": 2}, "cancelled")
+    assert scalar("select count(*) from shiftboss_backfill_item where again") == 0
 
 
 def test_a_backfill_with_a_job_in_somebodys_hands_is_not_cancelled_by_half(connect: Any, monkeypatch: Any) -> None:
@@ -427,6 +450,29 @@ def test_who_acts_waits_for_who_feeds(connect: Any) -> None:
         operator.run(backfill.add(number, with_args("c"), authority=SYSTEM))
     maintainer.execute("commit")
     assert operator.run(backfill.pause(number, authority=SYSTEM))
+
+
+IMPOSSIBLE: dict[str, dict[str, Any]] = {
+    "an item that was done without a job": {"outcome": "completed"},
+    "an item that was given up without a job": {"outcome": "discarded"},
+    "an end that is none": {"job_id": 1, "outcome": "available"},
+    "a job of no number": {"job_id": 0},
+    "a job of a negative number": {"job_id": -1},
+    "no job that is to be reinstated": {"again": True},
+    "a job that has ended and is to be reinstated": {"job_id": 1, "outcome": "cancelled", "again": True},
+    "neither to be reinstated nor not": {"again": None},
+    "no key": {"item": ""},
+}
+
+
+@pytest.mark.parametrize("columns", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_an_impossible_item_is_impossible(columns: dict[str, Any]) -> None:
+    row = {"backfill_id": 1, "item": "a", "args": "{}"} | columns
+    with pytest.raises(IntegrityError, match="constraint"):
+        execute(
+            f"insert into shiftboss_backfill_item ({', '.join(row)}) values ({', '.join(['%s'] * len(row))})",
+            *row.values(),
+        )
 
 
 def test_a_rollback_takes_the_backfill_with_it() -> None:

@@ -1,8 +1,7 @@
 """Backfills: one task over many items, at most so many of its jobs live at once.
 
-An item stands in the record before it has a job, so that a million of them load no queue. Its `job_id` is null
-until it gets one; 0 where it was cancelled before; negative while that job is quarantined and is to be reinstated
-as soon as there is room. Whoever writes items holds the row of their backfill. Safe in many processes at once.
+An item stands in the record before it has a job, so that a million of them load no queue. Whoever writes items
+holds the row of their backfill. Safe in many processes at once.
 """
 
 from collections.abc import Iterable, Iterator

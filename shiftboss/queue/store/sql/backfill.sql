@@ -1,13 +1,13 @@
 -- backfill: the maintainer or a keeper enqueues the next items of a backfill, as many as there is room for.
--- Guard: not paused, no job yet, room. The backfill is held by a statement of its own before, so that this one
+-- Guard: not paused, no job yet, not cancelled, room. The backfill is held by a statement of its own before, so that this one
 -- sees what the last one who held it has done. Index: shiftboss_backfill_item_next.
 with next as materialized (
     select n.item, n.args, nextval(pg_get_serial_sequence('shiftboss_job', 'id')) as job_id
     from (
-        select i.item, i.args
-        from shiftboss_backfill_item i
-        where i.backfill_id = %(id)s and i.job_id is null
-        order by i.item
+        select item, args
+        from shiftboss_backfill_item
+        where backfill_id = %(id)s and job_id is null and outcome is null
+        order by item
         limit greatest(0, coalesce((
 -- part: backfill_room
         ), 0))

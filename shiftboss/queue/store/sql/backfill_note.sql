@@ -9,10 +9,10 @@ with alive as materialized (
     ))
 )
 update shiftboss_backfill_item i
-set job_id = abs(i.job_id),
-    outcome = coalesce((select f.state from shiftboss_finished f where f.id = abs(i.job_id) limit 1), 'discarded')
+set outcome = coalesce((select f.state from shiftboss_finished f where f.id = i.job_id limit 1), 'discarded'),
+    again = false
 where i.backfill_id = %(id)s
     and i.job_id is not null
     and i.outcome is null
-    and abs(i.job_id) not in (select id from alive)
+    and i.job_id not in (select id from alive)
 returning i.outcome

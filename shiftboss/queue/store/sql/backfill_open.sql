@@ -3,7 +3,7 @@
 select b.id
 from shiftboss_backfill b
 where (b.paused_at is null and exists (
-        select from shiftboss_backfill_item i where i.backfill_id = b.id and i.job_id is null))
+        select from shiftboss_backfill_item i where i.backfill_id = b.id and i.job_id is null and i.outcome is null))
     or exists (
         select from shiftboss_backfill_item i
         where i.backfill_id = b.id and i.job_id is not null and i.outcome is null)

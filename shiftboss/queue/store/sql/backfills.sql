@@ -13,7 +13,7 @@ from (
     limit %(limit)s
 ) b
 cross join lateral (
-    select count(*) filter (where i.job_id is null) as waiting,
+    select count(*) filter (where i.job_id is null and i.outcome is null) as waiting,
         count(*) filter (where i.outcome = 'completed') as completed,
         count(*) filter (where i.outcome = 'cancelled') as cancelled,
         count(*) filter (where i.outcome = 'discarded') as discarded
@@ -29,14 +29,14 @@ cross join lateral (
         count(*) filter (where stands = 'discarded') as discarded
     from (
         select case
-            when j.state = 'quarantined' and i.job_id < 0 then 'waiting'
+            when j.state = 'quarantined' and i.again then 'waiting'
             when j.state = 'quarantined' then 'quarantined'
             when j.id is not null then 'live'
             else coalesce(
-                (select f.state from shiftboss_finished f where f.id = abs(i.job_id) limit 1), 'discarded')
+                (select f.state from shiftboss_finished f where f.id = i.job_id limit 1), 'discarded')
             end as stands
         from shiftboss_backfill_item i
-        left join shiftboss_job j on j.id = abs(i.job_id)
+        left join shiftboss_job j on j.id = i.job_id
         where i.backfill_id = b.id and i.job_id is not null and i.outcome is null
     ) counted
 ) going
