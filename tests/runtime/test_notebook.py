@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,10 @@ from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Done, Outcome
 from shiftboss.queue.runtime import notebook
 from shiftboss.queue.runtime.holdings import Held, Holdings
+from shiftboss.queue.runtime.keeper import Keeper
+from shiftboss.queue.runtime.loop import Loop
 from shiftboss.queue.runtime.notebook import Notebook
+from tests.clients.conftest import keeper_config
 
 DONE = Done(None, 1)
 
@@ -194,6 +199,46 @@ def test_what_is_forgotten_while_it_is_written_is_answered_once(desk: Desk) -> N
     desk.record.meanwhile = lambda: desk.book.forget(one)
     once(desk)
     assert (desk.answers, desk.reported) == (["lost"], [])
+
+
+@pytest.mark.requirement("L5", "L18")
+def test_a_keeper_that_ends_reports_what_its_runs_came_to_where_their_notes_cannot_be_written(
+    desk: Desk, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    completed: list[Lease] = []
+
+    async def complete(items: Sequence[tuple[Lease, Outcome]]) -> Settlement:
+        completed.extend(lease for lease, _ in items)
+        return Settlement(settled=set(completed))
+
+    record: Any = desk.record
+    record.complete = complete
+    for verb in ("fail", "release", "snooze", "discard", "quarantine", "reap_own", "revisions"):
+        setattr(record, verb, None)
+    desk.record.trouble = RuntimeError("no")
+
+    async def end() -> None:
+        config = replace(keeper_config("", lease_seconds=60), run_folder=str(tmp_path))
+        keeper = Keeper(config, record, None)  # type: ignore[arg-type]
+        desk.holdings = keeper._holdings
+        one, two = desk.held(1), desk.held(2)
+        for held in (one, two):
+            keeper._notebook.add(held, event("a"))
+        keeper._report(one, DONE)
+        ended = asyncio.Event()
+        loops = [
+            asyncio.create_task(Loop("notes", keeper._notebook.run_once, every_seconds=0.01).run(ended)),
+            asyncio.create_task(Loop("report", keeper._reporter.run_once, every_seconds=0.01).run(ended)),
+        ]
+        await keeper._settle_all(0.2, then=30.0)
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        assert (keeper._notebook.pending, keeper._reporter.pending) == (0, 0)
+        assert completed == [one.job.lease]
+
+    asyncio.run(end())
+    assert [one.outcomes for one in caplog.records if one.message == "notebook.pending"] == [1]  # type: ignore[attr-defined]
 
 
 def test_a_busy_row_is_offered_again_soon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

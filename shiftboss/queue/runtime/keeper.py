@@ -482,11 +482,19 @@ class Keeper:
             await wait_for_event(self._stir, min(0.5, ends_at - self._clock()))
         await self._children.end()
         # The last word of each run goes to the record, within a bound.
-        await self._settle_all(min(SETTLE_SECONDS, self._config.lease_seconds))
+        half = min(SETTLE_SECONDS, self._config.lease_seconds) / 2
+        await self._settle_all(half, then=half)
 
-    async def _settle_all(self, seconds: float) -> None:
+    async def _settle_all(self, seconds: float, *, then: float) -> None:
+        """Wait for what handlers have told, then for how their runs ended, which is worth more."""
         ends_at = self._clock() + seconds
-        while (self._reporter.pending or self._notebook.pending) and self._clock() < ends_at:
+        while self._notebook.pending and self._clock() < ends_at:
+            await asyncio.sleep(0.02)
+        if self._notebook.pending:
+            log.error("notebook.pending", extra={"outcomes": self._notebook.pending})
+            self._notebook.give_up()
+        ends_at += then
+        while self._reporter.pending and self._clock() < ends_at:
             await asyncio.sleep(0.02)
         if self._reporter.pending:
             log.error("keeper.unreported", extra={"outcomes": self._reporter.pending})

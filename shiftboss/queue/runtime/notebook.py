@@ -108,6 +108,14 @@ class Notebook:
         if (page := self._pages.pop(held.job.lease, None)) is not None:
             self._answer(page, len(page.notes), "lost")
 
+    def give_up(self) -> None:
+        """There is no more time: hand on the outcomes that wait, without the notes before them."""
+        for lease, page in list(self._pages.items()):
+            if page.outcome is not None:
+                del self._pages[lease]
+                self._answer(page, len(page.notes), "lost")
+                self._report(page.held, page.outcome)
+
     async def run_once(self) -> bool:
         """Wait for notes and write a batch; what could not be written stays. Raises what the record raises."""
         await self._some.wait()
