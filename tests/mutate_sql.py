@@ -100,7 +100,6 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("*", "i.job_id is not null"): "leads to an index of backfills; no job is without a number",
     ("backfill", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     ("backfill", "i.item = any (array(select item from next))"): "leads to the primary key; i.item = next.item",
-    ("backfill_again", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     (
         "backfill_note",
         "j.id = any (array( select i.job_id from shiftboss_backfill_item i where i.backfill_id = %(id)s and "
@@ -108,7 +107,6 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ): "leads to the primary key; without it all live jobs are looked at",
     ("backfill_reinstated", "again"): "leads to an index; what is not wished stays so",
     ("backfill_reinstated", "backfill_id = %(id)s"): "leads to an index; a job is of one backfill",
-    ("backfill_live", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
     ("enqueue_follow_up", "h.state <> 'quarantined'"): "leads to the key's index; it is running",
     ("enqueue_follow_up", "not h.follow_up"): "leads to the key's index; a CHECK lets no follow-up run",
     ("enqueue_keyed", "f.follow_up"): "leads to its index; any other holder is a conflict of the same insert",
