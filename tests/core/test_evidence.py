@@ -99,6 +99,16 @@ def test_any_text_becomes_one_that_can_be_stored_within_its_bound(text: str, lon
     assert stored.encode().decode() == stored
 
 
+@pytest.mark.requirement("L22")
+@pytest.mark.parametrize("before", [440, 450, 460, 480, 500, MAX_TRACEBACK // 2 - 200])
+def test_what_is_to_be_hidden_is_hidden_before_anything_is_cut(before: int) -> None:
+    secret = "S3CR3T\x00-" + "k" * 60
+    text = "a" * before + secret + "b" * (before + 30_000)
+    kept = describe(ValueError(text), hidden=lambda told: told.replace(secret, "***"))
+    assert "S3CR3T" not in kept.message + kept.traceback
+    assert "k" * 4 not in kept.message + kept.traceback
+
+
 def test_endless_recursion_is_described() -> None:
     def deeper() -> None:
         deeper()

@@ -5,7 +5,8 @@ import copy
 import json
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 
 from shiftboss import conf
 from shiftboss.queue import payload
-from shiftboss.queue.errors import LeaseLost, NotAllowed, NotStorable, SecretUnavailable
+from shiftboss.queue.contract import Lease
+from shiftboss.queue.errors import InvalidArguments, LeaseLost, NotAllowed, NotStorable, SecretUnavailable
 from shiftboss.queue.handlers import DjangoHandlers
+from shiftboss.queue.outcomes import Done
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import SlotBoard
-from shiftboss.queue.runtime.context import Context
+from shiftboss.queue.runtime.context import Cancelled, Context
 from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.running import Order, Runner
 from shiftboss.queue.runtime.secrets import Secrets
@@ -36,10 +39,11 @@ def provide(name: str, *, job_id: int, task: str) -> str:
 class Desk:
     """A runner of one task that lists the secret `key`, and what has left it."""
 
-    def __init__(self, handler: Callable[[Context], Any]) -> None:
+    def __init__(self, handler: Callable[[Context], Any], *, value: str = VALUE) -> None:
         self.outcomes: list[list[Any]] = []
         self.asked: list[Any] = []
-        self.answer: object = VALUE
+        self.results: list[str | None] = []
+        self.answer: object = value
         self.teller = Teller(wake=lambda: None)
         self.handler = handler
         board = SlotBoard()
@@ -64,7 +68,7 @@ class Desk:
 
     def resolve(self, name: str, config: TaskConfig | None = None) -> Any:
         return SimpleNamespace(
-            config=TaskConfig(task=name, secrets=("key",)),
+            config=TaskConfig(task=name, secrets=("key",), discard_on=("builtins.KeyError",)),
             call=self.handler,
             function=self.handler,
             takes_context=True,
@@ -78,6 +82,14 @@ class Desk:
 
     def encode_result(self, value: Any) -> str | None:
         return payload.encode_result(value, max_bytes=10_000)
+
+    @contextmanager
+    def complete_in_transaction(
+        self, lease: Lease, worker_id: int, *, done: Callable[[], Done], committed: Callable[[], None]
+    ) -> Iterator[None]:
+        yield
+        self.results.append(done().result)
+        committed()
 
     def after_job(self) -> None:
         pass
@@ -130,6 +142,46 @@ def test_no_value_leaves_with_what_a_handler_tells_raises_or_returns() -> None:
         assert "********" in left
         for form in ("wörd", "w\\u00f6rd", 'pa\\"'):
             assert form not in left, left
+
+
+@pytest.mark.parametrize("place", [430, 480, 500, 540])
+def test_no_part_of_a_value_leaves_where_a_long_text_is_cut(place: int) -> None:
+    value = "S3CR3T" * 20
+
+    def text(context: Context) -> str:
+        return "a" * place + str(context.secrets["key"].reveal()) + "b" * 40_000
+
+    def raising(context: Context) -> None:
+        raise ValueError(text(context))
+
+    def named(context: Context) -> None:
+        raise KeyError(text(context))
+
+    def invalid(context: Context) -> None:
+        raise InvalidArguments(text(context))
+
+    def discarding(context: Context) -> None:
+        context.discard(text(context))
+
+    def cancelled(context: Context) -> None:
+        raise Cancelled(text(context)[place - 40 :])
+
+    kinds = []
+    for handler in (raising, named, invalid, discarding, cancelled):
+        desk = Desk(handler, value=value)
+        kinds.append(desk.outcome[0])
+        assert "aaaa" in str(desk.outcome)
+        assert "S3C" not in str(desk.outcome)
+    assert kinds == ["failed", "discarded", "quarantined", "discarded", "released"]
+
+
+def test_no_value_leaves_with_the_result_of_a_job_that_its_handler_completes() -> None:
+    def completing(context: Context) -> None:
+        with context.complete_in_transaction({"a": context.secrets["key"].reveal()}):
+            pass
+
+    desk = Desk(completing)
+    assert (desk.outcome[0], desk.results) == ("settled", ['{"a":"********"}'])
 
 
 def test_a_run_that_is_over_gets_no_more() -> None:

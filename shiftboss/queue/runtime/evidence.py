@@ -2,6 +2,7 @@
 
 import hashlib
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -19,17 +20,25 @@ class Evidence:
     traceback: str
 
 
-def describe(error: BaseException, *, skip_frames: int = 0) -> Evidence:
-    """The evidence of an exception; `skip_frames` outermost frames (the executor's own) are left out."""
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def describe(error: BaseException, *, skip_frames: int = 0, hidden: Callable[[str], str] = _as_it_is) -> Evidence:
+    """The evidence of an exception; `skip_frames` outermost frames (the executor's own) are left out.
+
+    `hidden` takes out of a text what is to be seen by nobody, before anything of it is cut or written in another
+    way: what is left of a value would not be found any more.
+    """
     trace = error.__traceback__
     for _ in range(skip_frames):
         trace = trace.tb_next if trace is not None else None
     kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
     return Evidence(
         type=storable(kind, 300),
-        message=storable(_message(error), MAX_MESSAGE),
+        message=storable(hidden(_message(error)), MAX_MESSAGE),
         fingerprint=_fingerprint(kind, trace),
-        traceback=storable(_trace(error, trace), MAX_TRACEBACK),
+        traceback=storable(hidden(_trace(error, trace)), MAX_TRACEBACK),
     )
 
 

@@ -29,9 +29,6 @@ from shiftboss.queue.states import QuarantineReason
 log = logging.getLogger("shiftboss.executor")
 
 LONGEST_RUN_MS = 2**31 - 1
-_TEXTS = {"done": (2,), "failed": (4, 6), "discarded": (2,), "quarantined": (3,)}
-"""Where the texts stand in an outcome that a handler has a part in: result, message, traceback."""
-
 LAST_RESORT_SECONDS = 60.0
 """The backoff of a failure whose own backoff could not be had."""
 
@@ -91,6 +88,14 @@ class Run:
     def seconds(self) -> float:
         """Since the handler's start."""
         return time.perf_counter() - self.began
+
+    def hidden(self, text: str) -> str:
+        """The text without the values of secrets that this run was given: to be asked before a text is cut."""
+        return text if self.secrets is None else self.secrets.hidden(text)
+
+    def storable(self, text: str, longest: int) -> str:
+        """The handler's text as it may be kept."""
+        return storable(self.hidden(text), longest)
 
     def settle(self) -> None:
         """The handler's own transaction has completed the job: nothing that comes now can change that."""
@@ -233,7 +238,7 @@ class Runner:
         if run.started:
             self._board.mark(run.order.ticket, ENDED)
         run.telling.close()
-        self._deliver(_masked(run, outcome))
+        self._deliver(outcome)
 
     def _tidy(self) -> None:
         try:
@@ -291,7 +296,7 @@ class Runner:
         with self._handlers.complete_in_transaction(
             lease,
             run.order.worker_id,
-            done=lambda: Done(text, min(round(run.seconds * 1000), LONGEST_RUN_MS)),
+            done=lambda: Done(_hidden(run, text), min(round(run.seconds * 1000), LONGEST_RUN_MS)),
             committed=run.settle,
         ):
             yield
@@ -321,11 +326,12 @@ class Runner:
         if run.settled:
             return ["settled", run.order.ticket, seconds]
         try:
-            return ["done", run.order.ticket, self._handlers.encode_result(handler.result(value)), seconds]
+            text = self._handlers.encode_result(handler.result(value))
+            return ["done", run.order.ticket, _hidden(run, text), seconds]
         except InvalidResult as error:
-            return self._failure(run.order, error, seconds, code="invalid_result")
+            return self._failure(run, error, seconds, code="invalid_result")
         except NotStorable as error:
-            return self._failure(run.order, error, seconds, code="result_not_storable")
+            return self._failure(run, error, seconds, code="result_not_storable")
 
     def _raised(self, run: Run, error: BaseException) -> list[Any]:
         seconds, ticket = run.seconds, run.order.ticket
@@ -334,29 +340,35 @@ class Runner:
             return ["settled", ticket, seconds]
         match _alone(error):
             case InvalidArguments() as invalid:
-                return ["quarantined", ticket, QuarantineReason.INVALID_ARGUMENTS, storable(str(invalid), 1000)]
+                return [
+                    "quarantined",
+                    ticket,
+                    QuarantineReason.INVALID_ARGUMENTS,
+                    run.storable(str(invalid), 1000),
+                ]
             case Cancelled(cause=Cause.TIMEOUT):
-                return self._failure(run.order, error, seconds, code="timeout")
+                return self._failure(run, error, seconds, code="timeout")
             case ResourceFailed() as failed:
-                return self._failure(run.order, failed.__cause__ or failed, seconds, code="resource_failed")
+                return self._failure(run, failed.__cause__ or failed, seconds, code="resource_failed")
             case Cancelled(cause=cause):
                 # The handler ended because it was asked to: interrupted, not failed.
-                return ["released", ticket, storable(str(cause), 100)]
+                return ["released", ticket, run.storable(str(cause), 100)]
             case Snooze(seconds=wait):
                 return ["snoozed", ticket, wait, seconds]
             case Discard(reason=reason):
-                return ["discarded", ticket, storable(reason, 1000), seconds]
+                return ["discarded", ticket, run.storable(reason, 1000), seconds]
         # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
         code = "handler_raised" if error is not run.refused else "result_not_storable"
         if code == "handler_raised" and named(error, self._handler(run.order).config.discard_on):
-            evidence = describe(error)
+            evidence = describe(error, hidden=run.hidden)
             return ["discarded", ticket, storable(f"{evidence.type}: {evidence.message}", 1000), seconds]
-        return self._failure(run.order, error, seconds, code=code)
+        return self._failure(run, error, seconds, code=code)
 
     def _failure(
-        self, order: Order, error: BaseException, seconds: float, *, code: str = "handler_raised"
+        self, run: Run, error: BaseException, seconds: float, *, code: str = "handler_raised"
     ) -> list[Any]:
-        evidence = describe(error, skip_frames=_own_frames(error))
+        order = run.order
+        evidence = describe(error, skip_frames=_own_frames(error), hidden=run.hidden)
         config = self._handler(order).config
         wait = None
         if code != "handler_raised" or config.retry_on is None or named(error, config.retry_on):
@@ -374,22 +386,14 @@ class Runner:
         ]
 
 
-def _masked(run: Run, outcome: list[Any]) -> list[Any]:
-    """The outcome without the values of secrets that the run was given."""
-    if run.secrets is not None:
-        for place in _TEXTS.get(outcome[0], ()):
-            if isinstance(outcome[place], str):
-                outcome[place] = run.secrets.hidden(outcome[place])
-    return outcome
+def _hidden(run: Run, result: str | None) -> str | None:
+    return None if result is None else run.hidden(result)
 
 
 def _tell_of(run: Run, error: BaseException) -> None:
     """Log what a handler raised after its job was completed."""
-    evidence = describe(error)
-    text = f"{evidence.type}: {evidence.message}"
-    if run.secrets is not None:
-        text = run.secrets.hidden(text)
-    text = text[:200]
+    evidence = describe(error, hidden=run.hidden)
+    text = f"{evidence.type}: {evidence.message}"[:200]
     log.warning("job.raised_after_completion", extra={"job": run.order.job_id, "error": text})
 
 
