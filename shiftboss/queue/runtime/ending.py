@@ -44,6 +44,13 @@ def mark_of(pid: int) -> str | None:
     return words[0].removeprefix(prefix).decode(errors="replace") if words else None
 
 
+def is_executor(pid: int, *, mark: str, keeper: int) -> bool:
+    """Whether this process is an executor of the keeper with this mark, and no later one with the same pid."""
+    if (process := _look(pid)) is None:
+        return not Path("/proc/self/stat").exists()  # nobody can tell
+    return process.parent == keeper or _bears(pid, mark)
+
+
 def end(pid: int, *, started: int | None, mark: str | None) -> None:
     """End the executor that has, or had, this pid, with its group, its descendants and all that bear its mark.
 

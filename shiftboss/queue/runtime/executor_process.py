@@ -89,6 +89,7 @@ class ExecutorProcess(asyncio.Protocol):
         self.pid = 0
         self._mark = mark
         self._born: int | None = None
+        self._pid_is_free = False
         self._told: set[int] = set()
         self._config = config
         self._deadlines = deadlines
@@ -159,10 +160,12 @@ class ExecutorProcess(asyncio.Protocol):
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         exit_code = await process.wait()
         was_ready, self.ready = self.ready, False
+        past_deadline = bool(self._deadline) and self._clock() >= self._deadline
+        self._pid_is_free = True
+        self._write_deadline(0.0)  # at once: the next to have this pid is not the sentinel's business
         # What the handlers have started goes too, before anybody runs their jobs again.
         await asyncio.to_thread(ending.end, self.pid, started=self._born, mark=self._mark)
         await wait_for_event(self._closed, 5)  # what it said before its end is heard first
-        now = self._clock()
         hand: dict[int, list[Held]] = {NOT_STARTED: [], STARTED: [], ENDED: []}
         for ticket, held in self.in_hand.items():
             held.began_at = self._board.began_at(ticket)
@@ -172,13 +175,12 @@ class ExecutorProcess(asyncio.Protocol):
         death = Death(
             exit_code=exit_code,
             was_ready=was_ready,
-            past_deadline=bool(self._deadline) and now >= self._deadline,
+            past_deadline=past_deadline,
             put_down=self.is_put_down,
             not_started=tuple(hand[NOT_STARTED]),
             started=tuple(hand[STARTED]),
             ended=tuple(hand[ENDED]),
         )
-        self._write_deadline(0.0)
         if self._transport is not None:
             self._transport.close()
         self._board.close()
@@ -255,8 +257,8 @@ class ExecutorProcess(asyncio.Protocol):
         self._write_deadline(earliest - self._config.margin_seconds if earliest else 0.0)
 
     def _write_deadline(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._deadlines.write(self.place, self.pid, deadline)
+        self._deadline = 0.0 if self._pid_is_free else deadline
+        self._deadlines.write(self.place, self.pid, self._deadline)
 
     def cancel(self, held: Held, cause: str) -> None:
         """Have a job in hand given back where it has not started, else set its token."""

@@ -18,16 +18,20 @@ from shiftboss.queue.runtime.board import DeadlineBoard
 from shiftboss.queue.runtime.ports import boot_clock
 
 
-def run_once(board: DeadlineBoard, now: float) -> list[int]:
-    """Kill what is past its deadline; answers the pids."""
-    late = [(place, pid) for place, pid, deadline in board.read() if now >= deadline]
-    marks = [ending.mark_of(pid) for _, pid in late]
-    for place, pid in late:
-        board.write(place, pid, 0.0)
+def run_once(board: DeadlineBoard, now: float, *, keeper: int, mark: str) -> list[int]:
+    """Kill what is past its deadline; answers the pids. Who has the pid of one that is gone is left alone."""
+    late = []
+    for place, pid, deadline in board.read():
+        if now >= deadline:
+            board.write(place, pid, 0.0)
+            if ending.is_executor(pid, mark=mark, keeper=keeper):
+                late.append(pid)
+    marks = [ending.mark_of(pid) for pid in late]
+    for pid in late:
         ending.end(pid, started=ending.start_time(pid), mark=None)
-    for mark in filter(None, marks):
-        ending.end_marked(mark)
-    return [pid for _, pid in late]
+    for one in filter(None, marks):
+        ending.end_marked(one)
+    return late
 
 
 def main(board_fd: int, keeper_pid: int, interval_seconds: float, mark: str) -> None:
@@ -36,9 +40,9 @@ def main(board_fd: int, keeper_pid: int, interval_seconds: float, mark: str) -> 
         signal.signal(number, signal.SIG_IGN)
     board = DeadlineBoard(board_fd)
     while os.getppid() == keeper_pid:
-        run_once(board, boot_clock())
+        run_once(board, boot_clock(), keeper=keeper_pid, mark=mark)
         time.sleep(interval_seconds)
-    run_once(board, float("inf"))
+    run_once(board, float("inf"), keeper=keeper_pid, mark=mark)
     ending.end_marked(mark)
 
 
