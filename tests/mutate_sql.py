@@ -40,6 +40,7 @@ ORDERS = "SHIFTBOSS_MUTATE_SQL"
 WRITES = re.compile(r"\b(insert|update|delete|pg_notify)\b")
 DECIDERS = {
     "settled": "tells a repeated report from a late one",
+    "number_events_now": "tells whose notes have to wait",
     "ended": "tells a needless heartbeat from a late one",
     "standing": "tells why an act left a job as it is",
     "holders": "decides who holds a key",
