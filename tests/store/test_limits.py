@@ -508,6 +508,51 @@ def test_a_claim_under_way_when_its_queue_gets_a_limit_is_counted_soon(worker: i
     assert run(claim(worker)) == []
 
 
+SAYS: dict[str, Callable[[], Verb[Any]]] = {
+    "a person": lambda: queues.limit("default", Limit(1), authority=SYSTEM, by="kim"),
+    "the settings": lambda: queues.apply_settings({"default": Limit(1)}, authority=SYSTEM),
+}
+
+
+@pytest.mark.parametrize("who", SAYS)
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_first_limit_counts_what_claims_under_way_bring(
+    marked: bool, who: str, connect: Any, worker: int, other: int
+) -> None:
+    claiming: Session = connect()
+    limiting: Session = connect()
+    limiting.execute("set lock_timeout = '60s'")
+    jobs = enqueued(4)
+    claiming.execute("begin")
+    after = mark_of(jobs[0]) if marked else None
+    brought = claiming.run(claim(worker, n=2, after=after))
+
+    def commit() -> None:
+        waits = "select cardinality(pg_blocking_pids(%s)) > 0"
+        wait_for(lambda: claiming.execute(waits, [limiting.pid])[0][0], seconds=30)
+        claiming.execute("commit")
+
+    together(lambda: limiting.run(SAYS[who]()), commit)
+    assert slots() == [(job.id, job.fence) for job in brought]
+    assert run(claim(other, n=5)) == []
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_while_a_first_limit_is_being_set_nothing_is_claimed_and_nobody_waits(
+    marked: bool, connect: Any, perform: Perform, worker: int
+) -> None:
+    jobs = enqueued(3)
+    [elsewhere] = enqueued(queue="other")
+    operator: Session = connect()
+    operator.execute("begin")
+    operator.run(queues.limit("default", Limit(1), authority=SYSTEM, by="kim"))
+    after = mark_of(jobs[0]) if marked else None
+    assert perform(claim(worker, n=5, after=after)) == []
+    assert ids(perform(claim(worker, n=5, queue="other"))) == [elsewhere]
+    operator.execute("rollback")
+    assert len(perform(claim(worker, n=5, after=after))) == (2 if marked else 3)
+
+
 def test_a_slot_whose_run_is_over_is_free_again_and_one_of_a_live_run_never(perform: Perform, worker: int) -> None:
     limited(4)
     enqueued(3)

@@ -79,6 +79,7 @@ _LIMITS = Statement(
 )
 _APPLY_LIMITS = Statement("apply_limits", lambda name: str(name))
 _SETTLE_SLOTS = Statement("settle_slots", lambda _, limited, *__: bool(limited))
+_AWAIT_CLAIMS = Statement("await_claims", lambda *_: None)
 _ADOPT_RUNS = Statement("adopt_runs", lambda id: int(id))
 
 
@@ -114,7 +115,8 @@ def limit(
     """Say how many jobs of a queue run at once; answers the limit before, None where nothing changes.
 
     `by`: the person who says it, whose word stands until they or another change or `reset` it; None for settings.
-    Jobs that run already go on and count. Raises InvalidJob for a name that no queue can have.
+    Jobs that run already go on and count, and so does what claims under way bring: they are waited for. A claim that
+    has begun at this moment and not asked for the queue yet may pass by; its runs count after the next `reap`. Raises InvalidJob for a name that no queue can have.
     """
     require_system(authority, "limit")
     check_queue(queue)
@@ -127,6 +129,7 @@ def _limit(params: dict[str, Any]) -> Verb[Limit | None]:
     before: list[Limit] = yield _LIMIT.call(**params)
     if not before:
         return None
+    yield _AWAIT_CLAIMS.call(queues=[params["queue"]])
     yield from adopt()
     yield from settle(params["queue"])
     return before[0]
@@ -142,6 +145,7 @@ def apply_settings(limits: Mapping[str, Limit], *, authority: Authority) -> Verb
         sequential=[given.sequential for given in said.values()],
     )
     if changed:
+        yield _AWAIT_CLAIMS.call(queues=changed)
         yield from adopt()
         yield from settle()
     return changed

@@ -8,6 +8,8 @@ with picked as materialized (
         and not exists (
             select from shiftboss_queue q
             where q.name = %(queue)s and (q.paused_at is not null or q.concurrency is not null))
+        -- Whoever limits the queue waits for this claim, and nothing is claimed meanwhile (await_claims.sql).
+        and (select pg_try_advisory_xact_lock_shared(hashtextextended('shiftboss_queue ' || %(queue)s::text, 0)))
         and priority = %(priority)s and (due_at, id) > (%(due_at)s, %(id)s)
     order by due_at, id
     limit %(limit)s
