@@ -115,8 +115,9 @@ def limit(
     """Say how many jobs of a queue run at once; answers the limit before, None where nothing changes.
 
     `by`: the person who says it, whose word stands until they or another change or `reset` it; None for settings.
-    Jobs that run already go on and count, and so does what claims under way bring: they are waited for. A claim that
-    has begun at this moment and not asked for the queue yet may pass by; its runs count after the next `reap`. Raises InvalidJob for a name that no queue can have.
+    Jobs that run already go on and count, and so does what claims under way bring: they are waited for. A claim
+    that has begun at this very moment, and has not asked for the queue yet, may pass by: what it brings counts
+    after the next `reap`. Raises InvalidJob for a name that no queue can have.
     """
     require_system(authority, "limit")
     check_queue(queue)
