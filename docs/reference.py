@@ -276,6 +276,10 @@ EXAMPLES = {
         @task(max_attempts=3, backoff=[1, 10])
         def send_receipt(order_id): ...
         """,
+    "worker_of_settings": """
+        with shiftboss.worker_of_settings("default", threads=2) as worker:
+            worker.drain(60)
+        """,
 }
 """One for each name, as it would stand in a project."""
 

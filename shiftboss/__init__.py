@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.secrets import Secret as Secret
     from shiftboss.queue.tasks import ShiftbossTask as ShiftbossTask
     from shiftboss.queue.tasks import task as task
+    from shiftboss.queue.within import worker_of_settings as worker_of_settings
 
 __version__ = "0.1.0"
 
@@ -93,6 +94,7 @@ _HOMES = {
     "owner_of_request": "shiftboss.queue.authority",
     "owner_of_user": "shiftboss.queue.authority",
     "task": "shiftboss.queue.tasks",
+    "worker_of_settings": "shiftboss.queue.within",
 }
 
 __all__ = [
@@ -137,6 +139,7 @@ __all__ = [
     "owner_of_request",
     "owner_of_user",
     "task",
+    "worker_of_settings",
 ]
 
 

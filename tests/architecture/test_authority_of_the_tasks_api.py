@@ -74,6 +74,7 @@ ELSEWHERE = {
     "shiftboss.owner_of_request": "says whose name it would be",
     "shiftboss.owner_of_user": "says whose name it would be",
     "shiftboss.task": "declares",
+    "shiftboss.worker_of_settings": "makes a worker, which acts for the system",
 }
 """Public calls that reach no job by themselves."""
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.test import override_settings
 
+from shiftboss import conf, worker_of_settings
 from shiftboss.queue.clients.local import LocalClient, LocalWakeups
 from shiftboss.queue.clients.memory import Functions, MemoryClient
 from shiftboss.queue.contract import Heartbeat, Lease, Settlement
@@ -487,3 +490,26 @@ def test_it_runs_the_tasks_of_a_django_project_on_its_record(config: KeeperConfi
     # No connection is left behind.
     theirs = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     wait_for(lambda: scalar(theirs) == 0, seconds=LONG)
+
+
+@pytest.fixture
+def one_at_a_time() -> Iterator[None]:
+    """The settings limit the queue."""
+    with override_settings(SHIFTBOSS={**settings.SHIFTBOSS, "QUEUES": {"default": {"concurrency": 1}}}):
+        conf.get.cache_clear()
+        yield
+    conf.get.cache_clear()
+
+
+@pytest.mark.requirement("R2", "N2")
+@pytest.mark.usefixtures("config", "one_at_a_time")
+def test_the_settings_say_how_a_worker_of_theirs_works() -> None:
+    worker = worker_of_settings(threads=2)
+    result = tasks.ask_the_database.using(authority=SYSTEM).enqueue(1)
+    with worker:
+        assert worker.drain(LONG)
+    result.refresh()
+    assert result.return_value == 2
+    assert scalar("select concurrency from shiftboss_queue where name = 'default'") == 1
+    with pytest.raises(conf.ConfigError, match="no pool 'nobody'"):
+        worker_of_settings("nobody")
