@@ -178,7 +178,7 @@ class ShiftbossBackend(BaseTaskBackend):
             worker_ids=workers,
         )
         if job.result is not None:
-            object.__setattr__(result, "_return_value", payload.decode(job.result, typed=False))
+            object.__setattr__(result, "_return_value", payload.decode(job.result))
         return result
 
 

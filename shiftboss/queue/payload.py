@@ -68,7 +68,7 @@ def _encode(value: Any, *, what: str, max_bytes: int) -> str:
     if size > max_bytes:
         setting = f", or raise SHIFTBOSS[{_SETTINGS[what]!r}]" if what in _SETTINGS else ""
         raise NotStorable(
-            f"the {what} take {size:,} bytes as JSON, more than {max_bytes:,}: store the data elsewhere and pass "
+            f"the {what} would be {size:,} bytes of JSON, more than {max_bytes:,}: store the data elsewhere and pass "
             f"its key{setting}"
         )
     return text

@@ -208,6 +208,11 @@ def _check_timeout(value: Any) -> None:
         )
 
 
+def _check_deadline(value: Any) -> None:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise InvalidJob(f"deadline must be an aware datetime, not {_shown(value)}: add a time zone")
+
+
 def _check_unique(value: Any) -> None:
     if not isinstance(value, bool):
         raise InvalidJob(f"unique must be True or False, not {_shown(value)}; a text of your own is a `key`")
@@ -236,6 +241,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "backoff": check_backoff,
     "authority": owner_of,
     "timeout": _check_timeout,
+    "deadline": _check_deadline,
     "unique": _check_unique,
     "durable": _check_durable,
     "resource": lambda value: _check_name("resource", value),

@@ -125,7 +125,7 @@ class ImmediateBackend(_Tolerant):
         if task.takes_context:
             args = [Context(job_id=int(result.id), fence=1, attempt=1, _task_result=lambda _: result), *args]
         value = payload.encode_result(task.call(*args, **kwargs), max_bytes=MAX_BYTES)
-        return None if value is None else payload.decode(value, typed=False)
+        return None if value is None else payload.decode(value)
 
     def _fail(self, result: TaskResult, error: BaseException) -> None:
         evidence = describe(error)

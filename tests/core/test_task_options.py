@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -62,6 +63,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another class": ({"discard_on": [Gone, int]}, "subclasses of Exception, not .*int"),
     "one exception for both": ({"retry_on": (OSError, Gone), "discard_on": Gone}, "both name Gone"),
     "a resource without a name": ({"resource": ""}, "resource: a name is 1 to 100 printable characters"),
+    "a deadline without a zone": ({"deadline": datetime(2050, 1, 1)}, "deadline must be an aware datetime"),
+    "a deadline that is no time": ({"deadline": 7}, "deadline must be an aware datetime"),
     "a resource that is no text": ({"resource": 7}, "resource: a name is"),
     "a resource with a NUL": ({"resource": "a\x00"}, "resource: a name is"),
     "a resource with a surrogate": ({"resource": "a\ud800"}, "resource: a name is"),

@@ -2,6 +2,7 @@
 
 import pickle
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,8 @@ from shiftboss.compat import (
     task_enqueued,
 )
 from shiftboss.queue.errors import InvalidJob, NotAllowed, NotStorable, SchemaTooOld, UnsupportedDatabase
-from shiftboss.queue.outcomes import Failed
+from shiftboss.queue.outcomes import Done, Failed
+from shiftboss.queue.payload import encode_result
 from shiftboss.queue.store import lease
 from shiftboss.queue.store.statement import run
 from shiftboss.queue.tasks import ShiftbossTask
@@ -118,6 +120,17 @@ def test_a_result_tells_of_the_run(worker: int) -> None:
     assert result.finished_at is not None
     assert (result.attempts, result.worker_ids, result.errors) == (1, [str(worker)], [])
     assert add.get_result(result.id) == result
+
+
+@pytest.mark.requirement("C8", "R7")
+def test_a_result_keeps_its_types(worker: int) -> None:
+    value = {"at": datetime(2026, 11, 30, tzinfo=UTC), "price": Decimal("1.50"), "id": UUID(int=7)}
+    result = add.enqueue(1)
+    [job] = claimed(worker, tasks=[ADD])
+    outcome = Done(encode_result(value, max_bytes=10_000), 5)
+    run(lease.complete([(job.lease, outcome)], authority=SYSTEM, worker_id=worker))
+    result.refresh()
+    assert result.return_value == value
 
 
 @pytest.mark.requirement("C8")

@@ -18,7 +18,7 @@ class Worker:
 
     `client` leads to the record, `handlers` to the tasks; `wakeups` spares it the waiting for the next poll.
     `lease_seconds` is that of the client, at least three heartbeats. `prefetch` jobs are leased ahead of free
-    threads. Tasks with isolation `process` or `sandbox` are left to others, and a handler that does not poll its
+    threads. Tasks with isolation `process` are left to others, and a handler that does not poll its
     token cannot be ended: a program that needs that runs `manage.py shiftboss_worker`.
 
     All methods may be called from any thread. As a context manager it starts, and destroys itself at the end.
