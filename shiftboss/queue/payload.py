@@ -68,8 +68,8 @@ def _encode(value: Any, *, what: str, max_bytes: int) -> str:
     if size > max_bytes:
         setting = f", or raise SHIFTBOSS[{_SETTINGS[what]!r}]" if what in _SETTINGS else ""
         raise NotStorable(
-            f"the {what} would be {size:,} bytes of JSON, more than {max_bytes:,}: store the data elsewhere and pass "
-            f"its key{setting}"
+            f"the {what} would be {size:,} bytes of JSON, more than {max_bytes:,}: store the data elsewhere and "
+            f"pass its key{setting}"
         )
     return text
 
