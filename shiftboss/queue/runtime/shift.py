@@ -37,7 +37,7 @@ from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.worker")
 
-ELSEWHERE = ("process",)
+ELSEWHERE = ("process", "sandbox")
 """Isolations that a worker within a process cannot give: such tasks are left to others."""
 
 AWAY_SECONDS = 15.0
