@@ -1,6 +1,7 @@
 """Executors that are started, tainted and watched, without a process of theirs."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from shiftboss.queue.contract import Claimed
+from shiftboss.queue.outcomes import Released
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, DeadlineBoard
 from shiftboss.queue.runtime.children import Children
@@ -18,6 +20,8 @@ from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.escalation import Escalation
 from shiftboss.queue.runtime.executor_process import ExecutorProcess
 from shiftboss.queue.runtime.holdings import Holdings
+from shiftboss.queue.runtime.keeper import Keeper
+from shiftboss.queue.runtime.notes import SETTLED
 from tests.clients.conftest import keeper_config
 
 
@@ -35,6 +39,26 @@ def some_children(config: KeeperConfig, **calls: Callable[..., None]) -> Childre
 
     wanted = {name: calls.get(name, nothing) for name in ("hear", "report", "give_up")}
     return Children(config=config, clock=lambda: 0.0, **wanted)
+
+
+def some_executor(config: KeeperConfig, clock: Callable[[], float]) -> ExecutorProcess:
+    """An executor without a process."""
+    return ExecutorProcess(
+        place=0,
+        solo=False,
+        mark="",
+        config=config,
+        deadlines=DeadlineBoard(),
+        clock=clock,
+        on_message=lambda *_: None,
+        on_death=lambda *_: None,
+    )
+
+
+def some_jobs(number: int) -> list[Claimed]:
+    """So many jobs as they are claimed."""
+    now = datetime.now(UTC)
+    return [Claimed(one, 1, "default", "task", "{}", 0, now, 0, 0, False) for one in range(number)]
 
 
 class Stub:
@@ -109,19 +133,8 @@ def test_a_run_that_has_ended_is_in_time_however_late_that_is_heard(config: Keep
     now = 100.0
     children = some_children(config)
     holdings = Holdings(60.0)
-    executor = ExecutorProcess(
-        place=0,
-        solo=False,
-        mark="",
-        config=config,
-        deadlines=DeadlineBoard(),
-        clock=lambda: now,
-        on_message=lambda *_: None,
-        on_death=lambda *_: None,
-    )
-    claimed = [
-        Claimed(number, 1, "default", "task", "{}", 0, datetime.now(UTC), 0, 0, False) for number in range(2)
-    ]
+    executor = some_executor(config, lambda: now)
+    claimed = some_jobs(2)
     in_time, late = held = holdings.claimed(claimed, now)
     escalation = Escalation(grace_seconds=1.0, clock=lambda: now, holdings=holdings, children=children)
     for one in held:
@@ -140,3 +153,27 @@ def test_a_run_that_has_ended_is_in_time_however_late_that_is_heard(config: Keep
     asyncio.run(escalation.run_once())
     assert [one.deaf for one in held] == [False, False]
     assert executor.neighbours == [in_time, late]  # they are heard before anybody ends their executor
+
+
+class Store:
+    """A client that is asked for nothing."""
+
+    complete = fail = release = snooze = discard = quarantine = reap_own = None
+
+
+@pytest.mark.requirement("B12", "N13")
+def test_a_run_that_has_completed_its_job_has_no_lease_to_lose(config: KeeperConfig) -> None:
+    store: Any = Store()
+    keeper = Keeper(config, store, None)  # type: ignore[arg-type]
+    executor = some_executor(config, lambda: 100.0)
+    [held] = keeper._holdings.claimed(some_jobs(1), 100.0)
+    executor.run([held])
+    keeper._hear(executor, {"notes": [[held.ticket, 0, SETTLED, "", ""]]})
+    assert (len(keeper._holdings), list(executor.in_hand.values())) == (0, [held])
+    # It is neither prolonged nor ended at what was its expiry, and its process may die.
+    assert (executor._board.expiry(held.ticket), executor._deadline) == (math.inf, math.inf)
+    keeper._report(held, Released("shutdown"))
+    assert keeper._reporter.pending == 0
+    [other] = keeper._holdings.claimed(some_jobs(1), 100.0)
+    executor.run([other])
+    assert executor._deadline == other.expires_at - config.margin_seconds

@@ -219,3 +219,16 @@ def test_a_coroutine_that_another_cancels_before_its_first_step_is_given_back(de
         ["released", 2, "not_started"],
     ]
     assert desk.run("loop")[0].startswith("'lane")
+
+
+@pytest.mark.requirement("B12", "N13")
+def test_a_run_that_has_completed_its_job_says_so_and_goes_on_until_it_is_asked_to_end() -> None:
+    desk = Desk({})
+    run = desk.take("task")
+    run.started = True
+    run.settle()
+    assert desk.teller.take() == [[0, 0, "settled", "", ""]]
+    desk.runner.cancel(0, Cause.LEASE_LOST)
+    assert run.token.cause is None
+    desk.runner.cancel(0, Cause.SHUTDOWN)
+    assert run.token.cause is Cause.SHUTDOWN

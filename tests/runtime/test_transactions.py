@@ -96,3 +96,24 @@ def test_a_local_run_has_nothing_to_complete() -> None:
     with context.complete_in_transaction({"any": "result"}):
         ran = True
     assert ran
+
+
+@pytest.mark.requirement("B12", "N13")
+def test_a_handler_that_goes_on_after_its_completion_is_left_alone(house: House) -> None:
+    program = worker(house, GRACE_SECONDS=0.2)
+    one = tasks.end_after.enqueue(7, "tidy").id
+    house.wait_for_lines("tidies", 1)
+    wait_for_state(one, State.COMPLETED)
+
+    def beat() -> object:
+        with connection.cursor() as cursor:
+            cursor.execute("select heartbeat_at from shiftboss_worker")
+            return cursor.fetchone()
+
+    for _ in range(3):  # the first may have been under way
+        last = beat()
+        wait_for(lambda last=last: beat() != last, seconds=20)
+    (house.folder / "tidy").touch()
+    house.wait_for_lines("tidied", 1)
+    assert not program.says("job.lease_lost")
+    assert not program.says("executor.tainted")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -204,7 +205,7 @@ class ExecutorProcess(asyncio.Protocol):
                 self._told.add(number)
                 revisions[str(number)] = config.to_json()
         self.send({"revisions": revisions, "run": orders} if revisions else {"run": orders})
-        if not self._deadline:
+        if not 0.0 < self._deadline < math.inf:
             self.refresh_deadline()
 
     def taken_back(self, ticket: int) -> Held | None:

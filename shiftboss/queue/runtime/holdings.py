@@ -1,5 +1,6 @@
 """The leases that a keeper holds, wherever the jobs are: waiting for a slot, in an executor, or being reported."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,6 +40,10 @@ class Held:
     def timeout_seconds(self) -> float | None:
         """How long one attempt may run."""
         return self.config.timeout_seconds if self.config is not None else None
+
+    def settle(self) -> None:
+        """The handler has completed the job itself: there is nothing left to lose, to prolong or to submit."""
+        self.lost, self.expires_at = True, math.inf
 
 
 class Holdings:

@@ -35,7 +35,7 @@ from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.intake import Intake
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
 from shiftboss.queue.runtime.notebook import Notebook
-from shiftboss.queue.runtime.notes import SETTLE
+from shiftboss.queue.runtime.notes import SETTLE, SETTLED
 from shiftboss.queue.runtime.observing import Observing
 from shiftboss.queue.runtime.ports import CANCEL, DRAIN, STOP, QueueClient, Wakeups, boot_clock
 from shiftboss.queue.runtime.pulse import Pulse
@@ -247,6 +247,11 @@ class Keeper:
             answer("lost")
         elif kind == SETTLE:
             self._notebook.after(held, answer)
+        elif kind == SETTLED:
+            held.settle()
+            executor.renewed(held)
+            executor.refresh_deadline()
+            self._holdings.drop([held.job.lease])
         else:
             self._notebook.add(held, Note(NoteKind(kind), data, name), answer)
 

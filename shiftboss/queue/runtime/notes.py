@@ -32,6 +32,8 @@ DROPPED = "events_dropped"
 
 SETTLE = ""
 """No kind of note: it is answered when all notes before it are settled."""
+SETTLED = "settled"
+"""The handler has completed its job in its own transaction; it may go on for a while."""
 
 MAX_FRAME_NOTES = 1000
 MAX_FRAME_CHARACTERS = 8 * 1024 * 1024
@@ -179,6 +181,11 @@ class Telling:
                 return
             except TimeoutError:
                 continue
+
+    def settled(self) -> None:
+        """The job is completed; there is no lease any more."""
+        with self._teller.lock:
+            self._teller.put(self._ticket, SETTLED, "")
 
     def close(self) -> None:
         """The run is over: its last words are put on their way, and nothing comes after them."""

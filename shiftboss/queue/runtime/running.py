@@ -100,6 +100,7 @@ class Run:
     def settle(self) -> None:
         """The handler's own transaction has completed the job: nothing that comes now can change that."""
         self.settled = True
+        self.telling.settled()
 
 
 class Runner:
@@ -153,6 +154,8 @@ class Runner:
                 return
             if not run.started:
                 del self._runs[ticket]
+        if run.settled and cause == Cause.LEASE_LOST:
+            return  # it has given it up itself
         if run.started:
             run.token.set(Cause(cause))
         else:

@@ -27,7 +27,7 @@ from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
 from shiftboss.queue.runtime.notebook import Notebook
-from shiftboss.queue.runtime.notes import SETTLE, Teller
+from shiftboss.queue.runtime.notes import SETTLE, SETTLED, Teller
 from shiftboss.queue.runtime.ports import CANCEL, Handlers, QueueClient, Wakeups, boot_clock
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.runtime.resources import Pools
@@ -399,6 +399,10 @@ class Shift:
             answer("lost")
         elif kind == SETTLE:
             self._notebook.after(held, answer)
+        elif kind == SETTLED:
+            held.settle()
+            self._board.set_expiry(ticket, held.expires_at)
+            self._holdings.drop([held.job.lease])
         else:
             self._notebook.add(held, Note(NoteKind(kind), data, name), answer)
 

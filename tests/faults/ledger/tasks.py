@@ -79,6 +79,16 @@ async def enter_in_loop(context: Any, number: int) -> None:
             await sync_to_async(work)()
 
 
+def tidy_up(context: Any, number: int) -> None:
+    """Take some time for what is not part of the job any more."""
+    from tests.runtime import tasks
+
+    tasks.write("tidies", number)
+    while context.cancelled is None and not tasks.opened("tidy"):
+        time.sleep(0.01)
+    tasks.write("tidied" if context.cancelled is None else "cancelled", number)
+
+
 @task(takes_context=True, max_attempts=1)
 def end_after(context: Any, number: int, how: str) -> Any:
     """Complete, and end in another way then."""
@@ -100,6 +110,8 @@ def end_after(context: Any, number: int, how: str) -> Any:
                 write(number, context)
         case "nonsense":
             return object()
+        case "tidy":
+            tidy_up(context, number)
     return how
 
 
