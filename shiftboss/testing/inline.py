@@ -22,7 +22,7 @@ from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantin
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import SlotBoard
 from shiftboss.queue.runtime.coroutines import Coroutines
-from shiftboss.queue.runtime.notes import Teller
+from shiftboss.queue.runtime.notes import SETTLED, Teller
 from shiftboss.queue.runtime.ports import Handler
 from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.running import Order, Runner
@@ -221,7 +221,9 @@ class Desk:
 
     def _keep_notes(self, notes: list[tuple[str, str, str]]) -> None:
         assert self._job is not None
-        items = [(self._job.lease, Note(NoteKind(kind), data, name)) for kind, name, data in notes]
+        # That the job has been completed in its transaction is for who holds the lease, not for the record.
+        told = [note for note in notes if note[0] != SETTLED]
+        items = [(self._job.lease, Note(NoteKind(kind), data, name)) for kind, name, data in told]
         self._record.note(self._worker_id, items)
 
 

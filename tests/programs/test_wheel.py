@@ -150,6 +150,9 @@ def test_the_readmes_lines_and_the_wheel_make_jobs_run_in_an_empty_project(
 
             assert wait_for(finished, seconds=30) == [("completed", "shop.tasks.send_receipt", [2])]
             assert connection.execute("select count(*) from shiftboss_job").fetchone() == (0,)
+            # The maintainer may be the last to be there: before that, a signal ends it as any program.
+            there = "select from pg_stat_activity where application_name = 'shiftboss maintainer'"
+            wait_for(lambda: connection.execute(there).fetchall(), seconds=30)
         for program in started:
             program.terminate()
         assert [program.wait(timeout=30) for program in started] == [0] * len(started)
