@@ -22,7 +22,7 @@ from shiftboss.queue.runtime.worker import Worker
 from shiftboss.queue.states import State
 from tests.clients import tasks
 from tests.clients.records import SYSTEM, MemoryRecord
-from tests.store.making import rows
+from tests.store.making import rows, scalar
 from tests.waiting import wait_for
 
 LONG = 20.0
