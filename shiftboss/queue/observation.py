@@ -87,3 +87,9 @@ class Backlog(Generic[T]):
             for _ in range(number):
                 self._waiting.popleft()
             self.dropped += 0 if told else number
+            self._turn.notify_all()
+
+    def wait_until_empty(self, seconds: float) -> None:
+        """Wait until nothing is left, at most so long."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._waiting, seconds)

@@ -8,7 +8,6 @@ import atexit
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -98,9 +97,7 @@ class Teller:
 
     def flush(self, seconds: float) -> None:
         """Wait until all have been told, at most so long."""
-        ends_at = time.monotonic() + seconds
-        while self._backlog and time.monotonic() < ends_at:
-            time.sleep(0.01)
+        self._backlog.wait_until_empty(seconds)
 
     def _work(self) -> None:
         audience = Audience(self._paths)

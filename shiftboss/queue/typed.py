@@ -30,6 +30,8 @@ MAX_PLACE = 200
 _ANYTHING = (inspect.Parameter.empty, Any, object, typing.NoReturn, typing.Never)
 # What JSON or the codecs of payload.py hold as it is, once it is of this type.
 _STORABLE = frozenset({None, type(None), bool, int, float, str, UUID, Decimal, datetime, date, time, timedelta})
+# A value that is of such a type, no more and no less, is what pydantic would make of it.
+_EXACT = frozenset({type(None), bool, int, float, str})
 # What pydantic's messages may name: it is from the hint, and not from the value.
 _OF_THE_HINT = frozenset(
     {"actual_length", "class", "class_name", "decimal_places", "expected", "field_type", "ge", "gt", "le", "lt"}
@@ -108,22 +110,32 @@ class Typed:
 
 
 class _Check:
-    """One hint."""
+    """One hint. For a plain one pydantic is not even loaded before a value of another type comes."""
 
-    __slots__ = ("_adapter", "_refused", "_storable")
+    __slots__ = ("_adapter", "_exact", "_hint", "_storable")
 
-    def __init__(self, hint: Any, adapter: "TypeAdapter[Any]") -> None:
-        from pydantic import ValidationError
-
-        self._adapter = adapter
-        self._refused = ValidationError
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
+        self._exact = isinstance(hint, type) and hint in _EXACT
         self._storable = isinstance(hint, type | None) and hint in _STORABLE
+        self._adapter: TypeAdapter[Any] | None = None if self._exact else self._built()
+
+    def _built(self) -> "TypeAdapter[Any]":
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(self._hint)
 
     def made(self, value: Any, name: str, problems: list[str]) -> Any:
         """The value as the hint wants it, or what is wrong with it added to the problems."""
+        if self._exact and type(value) is self._hint:
+            return value
+        from pydantic import ValidationError
+
+        if self._adapter is None:
+            self._adapter = self._built()
         try:
             return self._adapter.validate_python(value)
-        except self._refused as error:
+        except ValidationError as error:
             problems += _told(name, error)
         return None
 
@@ -131,6 +143,7 @@ class _Check:
         """Models and dataclasses as objects, enums as their values, sets as lists; other types are kept."""
         if self._storable:
             return value
+        assert self._adapter is not None  # only plain hints, which are storable, wait for it
         try:
             return _plain(self._adapter.dump_python(value, warnings=False))
         except (ValueError, RecursionError):
@@ -169,14 +182,12 @@ class _Annotated:
 def _check(function: Callable[..., Any], name: str, annotation: Any) -> _Check | None:
     if _says_nothing(annotation):
         return None
-    from pydantic import TypeAdapter
-
     try:
         names = getattr(inspect.unwrap(function), "__globals__", {})
         hint = typing.get_type_hints(_Annotated(annotation), names, include_extras=True)["it"]
         if inspect.isroutine(hint):
             raise TypeError("a function is no type")  # pydantic would validate its calls, and call it
-        return None if _says_nothing(hint) else _Check(hint, TypeAdapter(hint))
+        return None if _says_nothing(hint) else _Check(hint)
     except Exception as error:  # resolving and building run code of the user's types
         task = f"{function.__module__}.{getattr(function, '__qualname__', function)}"
         log.warning("task.hint_not_used", extra={"task": task, "hint": name, "error": type(error).__name__})

@@ -143,9 +143,9 @@ def failed(
     run(lease.fail([(job.lease, failure) for job in jobs], authority=SYSTEM, worker_id=worker_id))
 
 
-def completed_job(worker_id: int, **how: str) -> int:
+def completed_job(worker_id: int, **how: Any) -> int:
     """A job that a worker has done; its id."""
-    job_id = job(**how)  # type: ignore[arg-type]
+    job_id = job(**how)
     completed(claimed(worker_id, tasks=[how.get("task", TASK)], queue=how.get("queue", "default")), worker_id)
     return job_id
 

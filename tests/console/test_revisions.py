@@ -29,7 +29,7 @@ def caller(db: None) -> Caller:
 
 def done() -> int:
     """A job of a task whose options have changed since."""
-    return scenes.completed_job(scenes.worker(), task=ADD, revision=THEN)  # type: ignore[arg-type]
+    return scenes.completed_job(scenes.worker(), task=ADD, revision=THEN)
 
 
 def rerun_by(job_id: int) -> list[int]:
@@ -95,7 +95,7 @@ def test_another_configuration_is_refused_in_the_form_and_the_choice_is_kept(bro
     response = post(browser, job_id, "reruns", revision="newest")
     assert response.status_code == 422
     assert 'aria-describedby="wrong_revision"' in response.content.decode()
-    gone = scenes.completed_job(scenes.worker(), revision=THEN)  # type: ignore[arg-type]
+    gone = scenes.completed_job(scenes.worker(), revision=THEN)
     response = post(browser, gone, "reruns", revision="current")
     assert response.status_code == 422
     assert "there is no current revision" in response.content.decode()

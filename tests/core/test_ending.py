@@ -12,7 +12,10 @@ from shiftboss.queue.runtime import ending, sentinel
 from shiftboss.queue.runtime.board import DeadlineBoard
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="only Linux shows what other processes were started with; elsewhere groups are ended",
+)
 
 WORD = ending.new_mark()
 OTHER = f"{ending.new_mark()}.1"

@@ -218,9 +218,7 @@ def test_a_hint_that_cannot_be_used_leaves_its_argument_alone_and_is_logged_once
     typed = Typed(function, takes_context=False)
     for _ in range(2):
         assert typed.arguments(["anything", "1"], {}) == (["anything", 1], {})
-    assert [(record.message, record.hint) for record in caplog.records] == [  # type: ignore[attr-defined]
-        ("task.hint_not_used", "value")
-    ]
+    assert [(one.message, one.__dict__["hint"]) for one in caplog.records] == [("task.hint_not_used", "value")]
 
 
 def test_what_has_no_signature_or_no_hints_is_left_alone() -> None:
@@ -307,3 +305,27 @@ def test_a_call_that_does_not_fit_the_signature_is_refused(args: Any, kwargs: An
             check_call(function, args, kwargs, takes_context=takes_context)
         check_call(function, [1], {"b": 2}, takes_context=takes_context)
     check_call(min, args, kwargs, takes_context=False)
+
+
+@pytest.mark.requirement("R7")
+@pytest.mark.parametrize(
+    ("hint", "value", "made"),
+    [
+        (int, 7, 7),
+        (int, "7", 7),
+        (int, True, 1),
+        (float, 1.5, 1.5),
+        (float, 2, 2.0),
+        (str, "é", "é"),
+        (bool, 1, True),
+    ],
+)
+def test_a_plain_hint_takes_its_own_type_as_it_is_and_makes_it_of_others(hint: Any, value: Any, made: Any) -> None:
+    def function(value):  # type: ignore[no-untyped-def]
+        pass
+
+    function.__annotations__ = {"value": hint}
+    [[found], _] = Typed(function, takes_context=False).arguments([value], {})
+    assert (type(found), found) == (type(made), made)
+    with pytest.raises(InvalidArguments, match="value"):
+        Typed(function, takes_context=False).arguments([None], {})

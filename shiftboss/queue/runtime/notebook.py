@@ -97,7 +97,8 @@ class Notebook:
 
     def end(self, held: Held, outcome: Outcome) -> None:
         """The run has ended: reported at once, or after what it has told."""
-        if (page := self._pages.get(held.job.lease)) is None:
+        page = self._pages.get(held.job.lease) if self._pages else None
+        if page is None:
             self._report(held, outcome)
         else:
             page.outcome = outcome
