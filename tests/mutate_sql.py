@@ -99,12 +99,17 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("reap", "cancel_requested_at is not null"): "a statement changes a row once, and the loss comes first",
     ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
     ("*", "i.job_id is not null"): "leads to an index of backfills; no job is without a number",
-    ("backfill", "i.outcome is null"): "leads to an index; a job whose end was noted lives no more",
+    ("*", "e.job_id is not null"): "leads to an index of backfills; no job is without a number",
+    ("*", "e.outcome is null"): "leads to an index; a job whose end was noted lives no more",
+    (
+        "backfill_note",
+        "e.backfill_id = %(id)s",
+    ): "leads to an index; the jobs of other backfills end none of this one",
     ("backfill", "i.item = any (array(select item from next))"): "leads to the primary key; i.item = next.item",
     (
         "backfill_note",
-        "j.id = any (array( select i.job_id from shiftboss_backfill_item i where i.backfill_id = %(id)s and "
-        "i.job_id is not null and i.outcome is null ))",
+        "j.id = any (array( select e.job_id from shiftboss_backfill_item e where e.backfill_id = %(id)s and "
+        "e.job_id is not null and e.outcome is null ))",
     ): "leads to the primary key; without it all live jobs are looked at",
     ("backfill_reinstated", "again"): "leads to an index; what is not wished stays so",
     ("backfill_reinstated", "backfill_id = %(id)s"): "leads to an index; a job is of one backfill",
@@ -309,12 +314,12 @@ def _try(
     ]
     survivors: list[tuple[str, str]] = []
     with results.open() as lines:
-        done = 0
+        done, line = 0, ""
         while done < len(chosen):
-            line = lines.readline()
+            line += lines.readline()
             if line.endswith("\n"):
                 done += 1
-                result = json.loads(line)
+                result, line = json.loads(line), ""
                 if not result["killed"]:
                     survivors.append((result["name"], result["by"]))
                 print(f"{done}/{len(chosen)} {'' if result['killed'] else 'SURVIVES '}{result['name']}")

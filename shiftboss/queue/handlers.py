@@ -1,6 +1,7 @@
 """The Django project as an executor sees it: its tasks, loaded and callable."""
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
@@ -8,6 +9,8 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections, transaction
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from django.utils.module_loading import autodiscover_modules, import_string
 
 from shiftboss import conf
@@ -103,6 +106,14 @@ def secret_of(provider: str | None, name: str, *, job_id: int, task: str) -> obj
     return value
 
 
+_here = threading.local()
+
+
+@receiver(connection_created)
+def _connected(**_: Any) -> None:
+    _here.never_connected = False
+
+
 class DjangoHandlers:
     """`Handlers` over the installed apps. Tasks in an app's `tasks` module are found at start."""
 
@@ -172,7 +183,11 @@ class DjangoHandlers:
 
     def after_job(self) -> None:
         """Close connections of this thread that are broken, too old, or left outside autocommit or in a block."""
+        if getattr(_here, "never_connected", False):
+            return
+        _here.never_connected = True
         for connection in connections.all(initialized_only=True):
+            _here.never_connected = False
             if connection.in_atomic_block:
                 connection.close()
                 del connections[connection.alias]  # it would stay in its block

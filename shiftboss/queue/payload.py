@@ -17,6 +17,8 @@ from uuid import UUID
 from shiftboss.queue.errors import NotStorable
 from shiftboss.queue.secrets import Secret
 
+_decode = json.JSONDecoder().decode
+
 # The type, its key and its text; a datetime is a date too, so it comes first.
 _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
     (UUID, "$uuid", str, UUID),
@@ -54,7 +56,7 @@ def encode_note(value: Any, *, what: str, max_bytes: int) -> str:
 
 def decode(text: str, *, typed: bool = True) -> Any:
     """The value of a JSON text with the types that were kept; `typed=False` leaves their plain JSON form."""
-    value = json.loads(text)
+    value = _decode(text)
     return _revived(value, typed) if '"$' in text else value
 
 

@@ -52,6 +52,7 @@ MACHINERY = {
     "lease.ids_and_fences": "a plain function",
     "schema.judge": "a plain function",
     "partitions.met_missing_day": "a plain function",
+    "statement.numbers": "writes an array",
     "statement.run": "runs a verb",
     "statement.arun": "runs a verb",
     "statement.sql_text": "reads a file of the package",

@@ -19,7 +19,9 @@ from tests.clients.conftest import keeper_config
 def held(job_id: int, *, suspect: bool = False, solo: bool = False) -> Held:
     """A leased job."""
     now = datetime.now(UTC)
-    return Held(Claimed(job_id, 1, "default", "task", "{}", 0, now, 0, 0, suspect), 30.0, 0.0, solo=solo)
+    one = Held(Claimed(job_id, 1, "default", "task", "{}", 0, now, 0, 0, suspect), 30.0, 0.0)
+    one.solo = solo
+    return one
 
 
 @pytest.mark.requirement("C4", "L30")

@@ -55,7 +55,9 @@ class Scene:
         self.reporter = Reporter(self.record, self.holdings)  # type: ignore[arg-type]
 
     def add(self, job_id: int, outcome: Any = DONE) -> None:
-        self.reporter.add(Lease(job_id, 1), outcome)
+        held = self.holdings.get(Lease(job_id, 1))
+        assert held is not None
+        self.reporter.add(held, outcome)
 
     def write(self) -> list[tuple[str, list[int]]]:
         """One pass; what was written."""
@@ -132,11 +134,3 @@ def test_one_that_is_busy_is_offered_again_alone(monkeypatch: pytest.MonkeyPatch
 
     asyncio.run(asyncio.wait_for(twice(), 20))
     assert sorted(scene.record.calls) == [("complete", [1]), ("complete", [1]), ("complete", [2])]
-
-
-def test_one_that_is_held_no_more_goes_with_the_others() -> None:
-    scene = Scene()
-    scene.holdings.drop([Lease(1, 1)])
-    scene.add(1)
-    scene.add(2)
-    assert scene.write() == [("complete", [1, 2])]

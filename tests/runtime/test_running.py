@@ -6,20 +6,23 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from shiftboss.queue.contract import Claimed
 from shiftboss.queue.errors import UnknownTask
 from shiftboss.queue.resources import resource
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
+from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.resources import Pools
-from shiftboss.queue.runtime.running import Order, Runner
+from shiftboss.queue.runtime.running import Order, Runner, packed, unpacked
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="nothing")
 
@@ -232,3 +235,17 @@ def test_a_run_that_has_completed_its_job_says_so_and_goes_on_until_it_is_asked_
     assert run.token.cause is None
     desk.runner.cancel(0, Cause.SHUTDOWN)
     assert run.token.cause is Cause.SHUTDOWN
+
+
+def test_orders_cross_the_socket_as_they_are() -> None:
+    now = datetime.now(UTC)
+    jobs = [
+        Claimed(1, 4, "default", "one", '{"args":["ä"]}', 0, now, 2, 1, False, 2**62, '{"page":3}'),
+        Claimed(2, 1, "default", "one", "{}", 0, now, 0, 0, False, 2**62),
+        Claimed(3, 1, "default", "two", "{}", 0, now, 0, 0, True),
+        Claimed(4, 1, "default", "one", "{}", 0, now, 0, 0, False, 2**62),
+        Claimed(5, 1, "default", "one", "{}", 0, now, 0, 0, False, 7),
+    ]
+    sent = [(ticket, job, 9 if ticket != 3 else 10) for ticket, job in enumerate(jobs)]
+    [message] = Unpacker().feed(pack({"run": packed(sent)}))
+    assert list(unpacked(message["run"])) == [Order.of(ticket, job, worker_id=who) for ticket, job, who in sent]

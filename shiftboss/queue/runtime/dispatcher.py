@@ -43,8 +43,11 @@ class Dispatcher:
         return len(self._solo)
 
     def ended(self, task: str, seconds: float) -> None:
-        """Take in how long a handler ran."""
+        """Take in how long a handler ran; `moved` after the last of them."""
         self.durations.add(task, seconds)
+
+    def moved(self) -> None:
+        """Outcomes have come just now."""
         self._last_outcome_at = self._clock()
 
     def appetite(self, executors: Iterable[ExecutorProcess]) -> int:

@@ -57,7 +57,7 @@ class Escalation:
             await self._some.wait()
         now = self._clock()
         for held in list(self._watched):
-            if self._holdings.get(held.job.lease) is not held or held.deaf:
+            if self._holdings.get(held.lease) is not held or held.deaf:
                 self._watched.discard(held)
             elif held.executor is not None:
                 self._look(held, held.executor, now)

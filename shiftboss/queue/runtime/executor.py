@@ -25,7 +25,7 @@ from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.ports import Handlers
 from shiftboss.queue.runtime.resources import Pools
-from shiftboss.queue.runtime.running import Order, Run, Runner
+from shiftboss.queue.runtime.running import Run, Runner, unpacked
 
 MAX_OUTCOMES = 1000
 MAX_FLUSH_CHARACTERS = 8 * 1024 * 1024
@@ -93,8 +93,8 @@ class Executor:
 
     def _do(self, message: dict[str, Any]) -> None:
         self._runner.revise(message.get("revisions", {}))
-        for order in message.get("run", ()):
-            self._orders.put(self._runner.take(Order(*order)))
+        for order in unpacked(message.get("run", ())):
+            self._orders.put(self._runner.take(order))
         for ticket, cause in message.get("cancel", ()):
             self._runner.cancel(ticket, cause)
         for _, number, answer in message.get("noted", ()):
@@ -165,7 +165,8 @@ def _batch(outcomes: deque[list[Any]], most: int) -> Iterable[list[Any]]:
     for _ in range(min(most, MAX_OUTCOMES)):
         outcome = outcomes.popleft()
         yield outcome
-        characters += sum(len(fact) for fact in outcome if isinstance(fact, str))
+        if outcome[0] != "done" or outcome[2] is not None:
+            characters += sum(len(fact) for fact in outcome if isinstance(fact, str))
         if characters >= MAX_FLUSH_CHARACTERS:
             return
 

@@ -17,7 +17,7 @@ from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.holdings import Held
 from shiftboss.queue.runtime.loop import wait_for_event
-from shiftboss.queue.runtime.running import Order
+from shiftboss.queue.runtime.running import packed
 
 log = logging.getLogger("shiftboss.executor")
 
@@ -91,7 +91,7 @@ class ExecutorProcess(asyncio.Protocol):
         self._mark = mark
         self._born: int | None = None
         self._pid_is_free = False
-        self._told: set[int] = set()
+        self._told: set[int | None] = set()
         self._config = config
         self._deadlines = deadlines
         self._clock = clock
@@ -190,21 +190,19 @@ class ExecutorProcess(asyncio.Protocol):
     def run(self, jobs: Sequence[Held]) -> None:
         """Put jobs into the executor's hands."""
         orders, revisions = [], {}
+        board = self._board
         for held in jobs:
             ticket = self._free.pop()
             held.executor, held.ticket = self, ticket
             self.in_hand[ticket] = held
-            self._board.mark(ticket, NOT_STARTED)
-            self._board.set_expiry(ticket, held.expires_at)
-            if (config := held.config) is None:
-                orders.append(Order.of(ticket, held.job, worker_id=held.worker_id))
-                continue
-            timeout = config.timeout_seconds
-            orders.append(Order.of(ticket, held.job, worker_id=held.worker_id, timeout_seconds=timeout))
-            if (number := held.job.revision_id) is not None and number not in self._told:
-                self._told.add(number)
-                revisions[str(number)] = config.to_json()
-        self.send({"revisions": revisions, "run": orders} if revisions else {"run": orders})
+            board.mark(ticket, NOT_STARTED)
+            board.set_expiry(ticket, held.expires_at)
+            orders.append((ticket, held.job, held.worker_id))
+            if held.config is not None and held.job.revision_id not in self._told:
+                self._told.add(held.job.revision_id)
+                revisions[str(held.job.revision_id)] = held.config.to_json()
+        message = {"run": packed(orders)}
+        self.send({"revisions": revisions, **message} if revisions else message)
         if not 0.0 < self._deadline < math.inf:
             self.refresh_deadline()
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shiftboss.queue.contract import Claimed, Lease
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from shiftboss.queue.runtime.executor_process import ExecutorProcess
 
 
-@dataclass(slots=True, eq=False)
 class Held:
     """A leased job. Times are seconds of the boot-time clock; the expiry is counted from *sending* the renewal.
 
@@ -22,19 +20,22 @@ class Held:
     heard, and its process is to be ended.
     """
 
-    job: Claimed
-    expires_at: float
-    renewed_at: float
     executor: "ExecutorProcess | None" = None
-    ticket: int = -1
-    lost: bool = False
-    worker_id: int = 0
+    ticket = -1
+    lost = False
     config: TaskConfig | None = None
-    solo: bool = False
+    solo = False
     cause: Cause | None = None
-    asked_at: float = 0.0
-    began_at: float = 0.0
-    deaf: bool = False
+    asked_at = 0.0
+    began_at = 0.0
+    deaf = False
+
+    def __init__(self, job: Claimed, expires_at: float, renewed_at: float, *, worker_id: int = 0) -> None:
+        self.job = job
+        self.lease = job.lease
+        self.expires_at = expires_at
+        self.renewed_at = renewed_at
+        self.worker_id = worker_id
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -78,9 +79,10 @@ class Holdings:
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Forget leases that are settled or lost; a newer lease on the same job stays."""
-        for lease in leases:
-            if self.get(lease) is not None:
-                del self._held[lease.job_id]
+        for job_id, fence in leases:
+            one = self._held.get(job_id)
+            if one is not None and one.job.fence == fence:
+                del self._held[job_id]
 
     def get(self, lease: Lease) -> Held | None:
         """What is held under exactly this lease."""

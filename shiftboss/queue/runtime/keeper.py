@@ -216,8 +216,10 @@ class Keeper:
         for ticket_note in message.get("notes", ()):
             self._on_note(executor, *ticket_note)
         self._observing.look((executor,))
-        for ticket_outcome in message.get("outcomes", ()):
-            self._on_outcome(executor, *ticket_outcome)
+        if outcomes := message.get("outcomes"):
+            for outcome in outcomes:
+                self._on_outcome(executor, *outcome)
+            self._dispatcher.moved()
         if executor.reserved and not executor.in_hand:
             executor.reserved = False
         self._deal()
@@ -225,11 +227,12 @@ class Keeper:
 
     def _know(self, task: str, isolation: str) -> None:
         self._tasks.add(task)
-        mine, other = self._intake.tasks, self._solo_intake.tasks
-        if isolation == SOLO:
-            mine, other = other, mine
-        mine.add(task)
-        other.discard(task)
+        mine = self._intake_of(isolation)
+        for intake in (self._intake, self._solo_intake):
+            (intake.tasks.add if intake is mine else intake.tasks.discard)(task)
+
+    def _intake_of(self, isolation: str) -> Intake:
+        return self._solo_intake if isolation == SOLO else self._intake
 
     def _deal(self) -> None:
         self._dispatcher.deal(self._children.shared)
@@ -251,7 +254,7 @@ class Keeper:
             held.settle()
             executor.renewed(held)
             executor.refresh_deadline()
-            self._holdings.drop([held.job.lease])
+            self._holdings.drop([held.lease])
         else:
             self._notebook.add(held, Note(NoteKind(kind), data, name), answer)
 
@@ -269,7 +272,7 @@ class Keeper:
                 self._dispatcher.ended(task, seconds)
                 self._notebook.forget(held)
                 self._observing.settled(held, Done(None, _ms(seconds)))
-                self._holdings.drop([held.job.lease])
+                self._holdings.drop([held.lease])
             case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
                 self._dispatcher.ended(task, seconds)
                 _tell("job.failed", held, error=f"{type_}: {message}"[:200], code=code)
@@ -302,9 +305,9 @@ class Keeper:
 
     def _hand_on(self, held: Held, outcome: Outcome) -> None:
         if held.lost:
-            self._holdings.drop([held.job.lease])  # nothing is submitted after the lease is lost
+            self._holdings.drop([held.lease])  # nothing is submitted after the lease is lost
         else:
-            self._reporter.add(held.job.lease, outcome)
+            self._reporter.add(held, outcome)
 
     # -- fetch ---------------------------------------------------------------------------------------------
 
@@ -384,10 +387,10 @@ class Keeper:
         elif held.solo and not self._config.isolated:
             self._not_here(held, "it asks for an executor to itself, and the pool has none (`isolated` is 0)")
         else:
-            if isolation is not None:
+            if isolation is not None and held.job.task not in self._intake_of(isolation).tasks:
                 # What waits is what the next claims bring, whatever the code says by now.
                 self._know(held.job.task, isolation)
-            if held.timeout_seconds is not None:
+            if config is not None and config.timeout_seconds is not None:
                 self._escalation.watch(held)
             return True
         return False

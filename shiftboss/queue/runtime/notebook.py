@@ -40,7 +40,7 @@ class _Page:
     @property
     def lease(self) -> Lease:
         """Whose notes these are."""
-        return self.held.job.lease
+        return self.held.lease
 
     @property
     def waits(self) -> bool:
@@ -74,8 +74,8 @@ class Notebook:
 
     def add(self, held: Held, note: Note, answer: Answer | None = None) -> None:
         """Take a note. `answer`, where given, is told "ok" once it is durable, "lost" or "refused" where not."""
-        if (page := self._pages.get(held.job.lease)) is None:
-            page = self._pages[held.job.lease] = _Page(held)
+        if (page := self._pages.get(held.lease)) is None:
+            page = self._pages[held.lease] = _Page(held)
         if note.kind is NoteKind.EVENT:
             if self._events >= MAX_EVENTS:
                 page.dropped += 1
@@ -89,7 +89,7 @@ class Notebook:
 
     def after(self, held: Held, answer: Answer) -> None:
         """Answer once all that was told under this lease so far is settled."""
-        if (page := self._pages.get(held.job.lease)) is None:
+        if (page := self._pages.get(held.lease)) is None:
             answer("ok")
         else:
             page.notes.append((None, answer))
@@ -97,8 +97,7 @@ class Notebook:
 
     def end(self, held: Held, outcome: Outcome) -> None:
         """The run has ended: reported at once, or after what it has told."""
-        page = self._pages.get(held.job.lease) if self._pages else None
-        if page is None:
+        if not self._pages or (page := self._pages.get(held.lease)) is None:
             self._report(held, outcome)
         else:
             page.outcome = outcome
@@ -106,7 +105,7 @@ class Notebook:
 
     def forget(self, held: Held) -> None:
         """The lease is over: what has not been written is not written."""
-        if (page := self._pages.pop(held.job.lease, None)) is not None:
+        if (page := self._pages.pop(held.lease, None)) is not None:
             self._answer(page, len(page.notes), "lost")
 
     def give_up(self) -> None:

@@ -67,16 +67,16 @@ class Observing:
             return
         for executor in executors:
             for held in executor.in_hand.values():
-                if held.job.lease not in self._begun and (began_at := executor.began_at(held)):
-                    self._begun.add(held.job.lease)
+                if held.lease not in self._begun and (began_at := executor.began_at(held)):
+                    self._begun.add(held.lease)
                     self._started(held, began_at)
 
     def settled(self, held: Held, outcome: Outcome) -> None:
         """Tell of a run's end that the record holds now."""
         if not self.wanted:
             return
-        begun = held.job.lease in self._begun
-        self._begun.discard(held.job.lease)
+        begun = held.lease in self._begun
+        self._begun.discard(held.lease)
         if not begun and isinstance(outcome, Done | Failed | Lost | Snoozed | Discarded):
             self._started(held, held.began_at or self._clock())  # it was too short for a look
         match outcome:

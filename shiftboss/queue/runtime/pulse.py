@@ -89,7 +89,7 @@ class Pulse:
         stale = self._holdings.stale(math.inf if everything else self._clock() - self._period / 4)
         busy = False
         for start in range(0, len(stale), BATCH):
-            busy |= await self._renew_batch([held.job.lease for held in stale[start : start + BATCH]])
+            busy |= await self._renew_batch([held.lease for held in stale[start : start + BATCH]])
         for executor in self._children.executors:
             executor.refresh_deadline()
         if busy:

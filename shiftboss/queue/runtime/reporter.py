@@ -51,10 +51,11 @@ class Reporter:
         self.characters = 0
         self.trouble = False
 
-    def add(self, lease: Lease, outcome: Outcome) -> None:
+    def add(self, held: Held, outcome: Outcome) -> None:
         """Take an outcome for the next batch, or to be written alone where the job's task asks for that."""
-        queue = self._alone if self._is_alone(lease) else self._pending[type(outcome)]
-        queue.append((lease, outcome))
+        alone = held.config is not None and held.config.durable == "each"
+        queue = self._alone if alone else self._pending[type(outcome)]
+        queue.append((held.lease, outcome))
         self.characters += _size(outcome)
         self._some.set()
 
@@ -62,10 +63,6 @@ class Reporter:
     def pending(self) -> int:
         """Outcomes that the record has not answered for."""
         return self._busy + len(self._alone) + sum(map(len, self._pending.values()))
-
-    def _is_alone(self, lease: Lease) -> bool:
-        held = self._holdings.get(lease)
-        return held is not None and held.config is not None and held.config.durable == "each"
 
     async def run_once(self) -> bool:
         """Wait for outcomes and write a batch of each kind, and alone what asks for that.
@@ -152,8 +149,8 @@ def _take(queue: deque[tuple[Lease, Outcome]]) -> list[tuple[Lease, Outcome]]:
 
 def _size(outcome: Outcome) -> int:
     match outcome:
-        case Done(result=str() as result):
-            return len(result)
-        case Failed(traceback=trace):
-            return len(trace)
+        case Done():
+            return len(outcome.result or "")
+        case Failed():
+            return len(outcome.traceback)
     return 0

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
@@ -34,8 +34,8 @@ LAST_RESORT_SECONDS = 60.0
 
 
 class Order(NamedTuple):
-    """A job as it crosses the socket. `args` and `checkpoint` are JSON texts; `ticket` is its place on the slot
-    board; `worker_id` is whose lease it is.
+    """A job to be run. `args` and `checkpoint` are JSON texts; `ticket` is its place on the slot board;
+    `worker_id` is whose lease it is.
     """
 
     ticket: int
@@ -46,48 +46,57 @@ class Order(NamedTuple):
     failures: int
     losses: int
     worker_id: int = 0
-    timeout_seconds: float | None = None
     revision_id: int | None = None
     checkpoint: str | None = None
 
     @classmethod
-    def of(cls, ticket: int, job: Claimed, *, worker_id: int = 0, timeout_seconds: float | None = None) -> "Order":
+    def of(cls, ticket: int, job: Claimed, *, worker_id: int = 0) -> "Order":
         """The order for a job that this worker has claimed."""
-        return cls(
-            ticket,
-            job.id,
-            job.fence,
-            job.task,
-            job.args,
-            job.failures,
-            job.losses,
-            worker_id,
-            timeout_seconds,
-            job.revision_id,
-            job.checkpoint,
-        )
+        own = job.failures, job.losses, worker_id, job.revision_id, job.checkpoint
+        return cls(ticket, job.id, job.fence, job.task, job.args, *own)
+
+
+def packed(jobs: Iterable[tuple[int, Claimed, int]]) -> list[list[Any]]:
+    """Orders as they cross the socket, from tickets, jobs and worker ids: what neighbours share is said once."""
+    groups: list[list[Any]] = []
+    shared: tuple[Any, ...] | None = None
+    for ticket, job, worker_id in jobs:
+        if (own := (job.task, worker_id, job.revision_id)) != shared:
+            shared = own
+            groups.append([*shared, []])
+        orders = groups[-1][-1]
+        orders.append([ticket, job.id, job.fence, job.args, job.failures, job.losses, job.checkpoint])
+    return groups
+
+
+def unpacked(groups: Iterable[list[Any]]) -> Iterator[Order]:
+    """The orders that `packed` has made a message of."""
+    for task, worker_id, revision_id, own in groups:
+        for ticket, job_id, fence, args, failures, losses, checkpoint in own:
+            yield Order(ticket, job_id, fence, task, args, failures, losses, worker_id, revision_id, checkpoint)
 
 
 class Run:
     """An order in the executor's hands."""
 
-    __slots__ = ("began", "order", "refused", "resource", "secrets", "settled", "started", "telling", "token")
+    started = False
+    began = 0.0
+    # Most runs never have any of these.
+    _telling: Telling | None = None
+    resource: Any = None
+    secrets: Secrets | None = None
+    settled = False
+    refused: NotStorable | None = None
 
-    def __init__(self, order: Order, telling: Telling) -> None:
+    def __init__(self, order: Order, teller: Teller) -> None:
         self.order = order
+        self._teller = teller
         self.token = Token()
-        self.telling = telling
-        self.resource: Any = None
-        self.secrets: Secrets | None = None
-        self.started = False
-        self.began = time.perf_counter()
-        self.settled = False
-        self.refused: NotStorable | None = None
 
     @property
     def seconds(self) -> float:
-        """Since the handler's start."""
-        return time.perf_counter() - self.began
+        """Since the handler's start; 0 where it has not come to that."""
+        return time.perf_counter() - self.began if self.started else 0.0
 
     def hidden(self, text: str) -> str:
         """The text without the values of secrets that this run was given: to be asked before a text is cut."""
@@ -101,6 +110,18 @@ class Run:
         """The handler's own transaction has completed the job: nothing that comes now can change that."""
         self.settled = True
         self.telling.settled()
+
+    @property
+    def telling(self) -> Telling:
+        """What it tells; made when that is first asked for."""
+        if self._telling is None:
+            self._telling = self._teller.open(self.order.ticket)
+        return self._telling
+
+    def close(self) -> None:
+        """It has ended, and tells nothing any more."""
+        if self._telling is not None:
+            self._telling.close()
 
 
 class Runner:
@@ -141,7 +162,7 @@ class Runner:
 
     def take(self, order: Order) -> Run:
         """An order has come in: to be run."""
-        run = self._runs[order.ticket] = Run(order, self._teller.open(order.ticket))
+        run = self._runs[order.ticket] = Run(order, self._teller)
         if self._draining:
             self.cancel(order.ticket, Cause.SHUTDOWN)
         return run
@@ -197,8 +218,11 @@ class Runner:
         try:
             try:
                 # Context variables that a handler sets are gone with it.
-                with self._lent(handler, run) as run.resource:
+                if handler.config.resource is None:
                     value = copy_context().run(self._call, handler, run)
+                else:
+                    with self._lent(handler.config.resource, run) as run.resource:
+                        value = copy_context().run(self._call, handler, run)
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
@@ -213,8 +237,11 @@ class Runner:
             return
         try:
             try:
-                async with self._lent(handler, run) as run.resource:
+                if handler.config.resource is None:
                     value = await self._call(handler, run)
+                else:
+                    async with self._lent(handler.config.resource, run) as run.resource:
+                        value = await self._call(handler, run)
             except BaseException as error:
                 outcome = self._raised(run, error)
             else:
@@ -229,8 +256,8 @@ class Runner:
             if self._runs.get(run.order.ticket) is not run:
                 return False
             self._board.begin(run.order.ticket, boot_clock())
+            run.began = time.perf_counter()
             run.started = True
-        run.began = time.perf_counter()
         return True
 
     def _end(self, run: Run, outcome: list[Any]) -> None:
@@ -240,7 +267,7 @@ class Runner:
             del self._runs[run.order.ticket]
         if run.started:
             self._board.mark(run.order.ticket, ENDED)
-        run.telling.close()
+        run.close()
         self._deliver(outcome)
 
     def _tidy(self) -> None:
@@ -314,10 +341,8 @@ class Runner:
             )
         return run.secrets
 
-    def _lent(self, handler: Handler, run: Run) -> Any:
-        """What the handler is to have around it; a run whose end is asked for leaves the line."""
-        if (name := handler.config.resource) is None:
-            return nullcontext()
+    def _lent(self, name: str, run: Run) -> Any:
+        """The resource that the handler is to have; a run whose end is asked for leaves the line."""
         context = self._context(run)
         return self._pools.lend(name, lambda: context.cancelled)
 
@@ -330,7 +355,7 @@ class Runner:
             return ["settled", run.order.ticket, seconds]
         try:
             text = self._handlers.encode_result(handler.result(value))
-            return ["done", run.order.ticket, _hidden(run, text), seconds]
+            return ["done", run.order.ticket, text if run.secrets is None else _hidden(run, text), seconds]
         except InvalidResult as error:
             return self._failure(run, error, seconds, code="invalid_result")
         except NotStorable as error:

@@ -333,8 +333,7 @@ class Shift:
         self._tickets[held.ticket] = held
         self._board.mark(held.ticket, NOT_STARTED)
         self._board.set_expiry(held.ticket, held.expires_at)
-        order = Order.of(held.ticket, held.job, worker_id=self._worker_id, timeout_seconds=held.timeout_seconds)
-        self._orders.put(self._runner.take(order))
+        self._orders.put(self._runner.take(Order.of(held.ticket, held.job, worker_id=self._worker_id)))
 
     def _leave(self, held: Held, why: str) -> None:
         """Others may run it; this worker looks again later."""
@@ -402,7 +401,7 @@ class Shift:
         elif kind == SETTLED:
             held.settle()
             self._board.set_expiry(ticket, held.expires_at)
-            self._holdings.drop([held.job.lease])
+            self._holdings.drop([held.lease])
         else:
             self._notebook.add(held, Note(NoteKind(kind), data, name), answer)
 
@@ -410,7 +409,7 @@ class Shift:
         if kind == "settled":
             # Its handler has completed it, in its own transaction: there is nothing left to write.
             self._notebook.forget(held)
-            self._holdings.drop([held.job.lease])
+            self._holdings.drop([held.lease])
         elif kind == "not_here":
             self._leave(held, facts[0])
         else:
@@ -418,9 +417,9 @@ class Shift:
 
     def _hand_on(self, held: Held, outcome: Outcome) -> None:
         if held.lost:
-            self._holdings.drop([held.job.lease])  # nothing is submitted after the lease is lost
+            self._holdings.drop([held.lease])  # nothing is submitted after the lease is lost
         else:
-            self._reporter.add(held.job.lease, outcome)
+            self._reporter.add(held, outcome)
         self._stir.set()
 
     async def _see_to_timeouts(self) -> None:
@@ -440,7 +439,7 @@ class Shift:
         self._look.clear()
         self._failing = True
         sent_at = boot_clock()
-        leases = [held.job.lease for held in self._holdings.stale(math.inf)]
+        leases = [held.lease for held in self._holdings.stale(math.inf)]
         answer = await self._client.heartbeat(leases)
         self._holdings.renewed(answer.renewed, sent_at)
         for ticket, held in list(self._tickets.items()):

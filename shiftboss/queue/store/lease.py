@@ -19,7 +19,7 @@ from shiftboss.queue.errors import LeaseLost
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.store.partitions import met_missing_day, with_todays_partitions
 from shiftboss.queue.store.queues import settle
-from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
+from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb, numbers
 
 
 def _lease(id: int, fence: int, *_: Any) -> Lease:
@@ -155,7 +155,7 @@ _FAILED: _Report[Failed] = _plain(
         "failed",
         lambda items: {
             "backoff_seconds": [o.backoff_seconds for o in items],
-            "run_ms": [o.run_ms for o in items],
+            "run_ms": numbers(o.run_ms for o in items),
             "codes": [o.code for o in items],
             "types": [o.type for o in items],
             "messages": [o.message for o in items],
@@ -168,7 +168,7 @@ _FAILED: _Report[Failed] = _plain(
 _DONE: _Report[Done] = _Report(
     _COMPLETE,
     "completed",
-    lambda items: {"results": [o.result for o in items], "run_ms": [o.run_ms for o in items]},
+    lambda items: {"results": [o.result for o in items], "run_ms": numbers(o.run_ms for o in items)},
     instead=lambda done, error: (
         _FAILED,
         _not_storable(
@@ -181,13 +181,15 @@ _RELEASED: _Report[Released] = _plain(
     lambda released, _: Released(_safe(released.code)),
 )
 _SNOOZED: _Report[Snoozed] = _Report(
-    _SNOOZE, "snoozed", lambda items: {"seconds": [o.seconds for o in items], "run_ms": [o.run_ms for o in items]}
+    _SNOOZE,
+    "snoozed",
+    lambda items: {"seconds": [o.seconds for o in items], "run_ms": numbers(o.run_ms for o in items)},
 )
 _DISCARDED: _Report[Discarded] = _plain(
     _Report(
         _DISCARD,
         "discarded",
-        lambda items: {"messages": [o.message for o in items], "run_ms": [o.run_ms for o in items]},
+        lambda items: {"messages": [o.message for o in items], "run_ms": numbers(o.run_ms for o in items)},
     ),
     lambda discarded, _: replace(discarded, message=_safe(discarded.message)),
 )
@@ -375,9 +377,9 @@ def reject(leases: Sequence[Lease], *, worker_id: int, verb: str) -> Verb[None]:
         yield _REJECT.call(ids=ids, fences=fences, worker_id=worker_id, verb=verb)
 
 
-def ids_and_fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
+def ids_and_fences(leases: Sequence[Lease]) -> tuple[str, str]:
     """Leases as the statements take them: ids and fences."""
-    return [lease.job_id for lease in leases], [lease.fence for lease in leases]
+    return numbers(lease.job_id for lease in leases), numbers(lease.fence for lease in leases)
 
 
 def _not_storable(code: str, type: str, error: Exception, run_ms: int) -> Failed:

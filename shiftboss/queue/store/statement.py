@@ -41,6 +41,11 @@ def sql_text(name: str) -> str:
     return "\n".join(lines)
 
 
+def numbers(values: "Iterable[int]") -> str:
+    """An array of whole numbers as PostgreSQL reads it. A list would be adapted number by number."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[Row]):
     """One SQL file and the type of its rows (called with the columns in order)."""

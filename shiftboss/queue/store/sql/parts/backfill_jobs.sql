@@ -1,3 +1,3 @@
-        select i.job_id
-        from shiftboss_backfill_item i
-        where i.backfill_id = %(id)s and i.job_id is not null and i.outcome is null
+        select e.job_id
+        from shiftboss_backfill_item e
+        where e.backfill_id = %(id)s and e.job_id is not null and e.outcome is null
