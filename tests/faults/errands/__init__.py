@@ -1,0 +1,1 @@
+"""A project whose handlers keep their connections to the database, and start programs."""
