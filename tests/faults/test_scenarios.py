@@ -23,8 +23,6 @@ OF_HANDLERS = (
     "select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
     " and application_name not like 'shiftboss%%' and pid <> pg_backend_pid()"
 )
-    "select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
-)
 
 
 def sockets(process: psutil.Process) -> set[str]:
@@ -65,9 +63,8 @@ def test_handlers_have_connections_of_their_own_that_work_though_the_server_has_
     assert {pid for (pid,) in making.rows(OF_HANDLERS)} == pids
     for pid in pids:
         making.rows("select pg_terminate_backend(%s)", pid)
-    wait_for(
-        lambda: making.rows("select pid from pg_stat_activity where pid = any (%s)", list(pids)) == [], seconds=20
-    )
+    still_there = "select pid from pg_stat_activity where pid = any (%s)"
+    wait_for(lambda: making.rows(still_there, list(pids)) == [], seconds=20)
     again = [errands.ask_the_database.enqueue().id for _ in range(20)]
     for one in again:
         assert int(str(wait_for_state(one, State.COMPLETED).result)) not in pids
