@@ -5,7 +5,9 @@
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from django.core import checks
@@ -24,10 +26,11 @@ class Known:
     hint: str
     deploy: bool = False
 
-    def says(self, text: str) -> checks.CheckMessage:
-        """The message of this check, of the level that its id names."""
+    def says(self, text: str, *, facts: str = "") -> checks.CheckMessage:
+        """The message of this check, of the level that its id names; `facts` are told with the hint."""
         kind = checks.Error if self.id.rpartition(".")[2].startswith("E") else checks.Warning
-        return kind(text, hint=f"{self.hint} (docs/checks.md)", id=self.id)
+        hint = " ".join(filter(None, [self.hint, facts, "(docs/checks.md)"]))
+        return kind(text, hint=hint, id=self.id)
 
 
 SETTINGS = Known(
@@ -72,6 +75,11 @@ AUTHORIZERS = Known(
     "a coroutine function: nobody is let through, and no secret is given",
     "Name a plain function by its dotted path. An authorizer answers True or False, a provider the value.",
 )
+RESOURCES = Known(
+    "shiftboss.E009",
+    "a task wants a `resource` that no module declares: each of its jobs would fail",
+    "Correct the name, or declare the resource with shiftboss.Resource in a module that is imported with the tasks.",
+)
 NO_BACKEND = Known(
     "shiftboss.W001",
     "no entry of `TASKS` leads to Shiftboss: Django runs tasks at once, in the request",
@@ -114,7 +122,7 @@ OBSERVERS = Known(
 )
 
 KNOWN = (
-    *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS),
+    *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS, RESOURCES),
     *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS),
 )
 
@@ -230,6 +238,38 @@ def observers_can_be_told(**_: Any) -> Found:
         except (Exception, SystemExit) as problem:  # an import runs the project's code
             found.append(OBSERVERS.says(f'SHIFTBOSS["OBSERVERS"]: {path!r}: {type(problem).__name__}: {problem}'))
     return found
+
+
+@register
+def resources_are_declared(**_: Any) -> Found:
+    """E009."""
+    from shiftboss.queue import registry, resources
+    from shiftboss.queue.errors import UnknownTask
+
+    _import_tasks()
+    declared = resources.declared()
+    found: Found = []
+    for name in sorted(registry.known()):
+        try:
+            wanted = getattr(registry.resolve(name), "resource", None)
+        except UnknownTask:
+            continue
+        if wanted is not None and wanted not in declared:
+            facts = f"Declared are: {', '.join(map(repr, declared))}." if declared else "None is declared."
+            text = f"the task {name} wants the resource {wanted!r}, which no module declares"
+            found.append(RESOURCES.says(text, facts=facts))
+    return found
+
+
+def _import_tasks() -> None:
+    """Import the `tasks` of the installed apps, as a worker does. One that cannot be imported tells so there."""
+    from django.apps import apps
+    from django.utils.module_loading import module_has_submodule
+
+    for app in apps.get_app_configs():
+        if module_has_submodule(app.module, "tasks"):
+            with suppress(Exception, SystemExit):  # an import runs the project's code
+                import_module(f"{app.name}.tasks")
 
 
 @register

@@ -1,6 +1,14 @@
 """What can go wrong, named for what happened. Every error carries the facts and the fix in its text."""
 
 
+def shown(value: object) -> str:
+    """A value as the text of an error shows it, whatever it is."""
+    try:
+        return repr(value)[:120]
+    except Exception:  # a number with thousands of digits, or a repr of the user's own
+        return f"a {type(value).__name__}"
+
+
 class ShiftbossError(Exception):
     """The root of all errors that Shiftboss raises on purpose."""
 

@@ -71,23 +71,43 @@ class NewJob:
         for name, time in (("run_after", self.due_at), ("deadline", self.deadline)):
             if time is not None and time.utcoffset() is None:
                 raise InvalidJob(f"{name} must be an aware datetime: add a time zone")
-        _check_words("tags", self.tags, MAX_TAGS, MAX_TAG_LENGTH)
+        check_tags(self.tags)
         if self.tenant is not None:
-            _check_words("tenant", (self.tenant,), 1, MAX_TENANT_LENGTH)
-        self._check_people()
-
-    def _check_people(self) -> None:
-        if len(self.watchers) > MAX_WATCHERS:
-            raise InvalidJob(f"a job has at most {MAX_WATCHERS} watchers, not {len(self.watchers)}")
-        try:
-            for watcher in self.watchers:
-                Owner(watcher)
-            if self.key is not None:
-                scoped_key(self.key, authority=Owner("anyone"), scope=self.key_scope)
-        except (TypeError, ValueError) as problem:
-            raise InvalidJob(str(problem)) from None
+            check_tenant(self.tenant)
+        check_watchers(self.watchers)
+        if self.key is not None:
+            check_key(self.key)
         if self.follow_up and self.key is None:
             raise InvalidJob("follow_up needs a key: it waits for the job that runs under the same one")
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """Raise InvalidJob where a job cannot have these tags."""
+    _check_words("tags", tags, MAX_TAGS, MAX_TAG_LENGTH)
+
+
+def check_tenant(tenant: str) -> None:
+    """Raise InvalidJob where no tenant can have this name."""
+    _check_words("tenant", (tenant,), 1, MAX_TENANT_LENGTH)
+
+
+def check_watchers(watchers: Sequence[str]) -> None:
+    """Raise InvalidJob where these cannot be a job's watchers: each is the id of an owner."""
+    if len(watchers) > MAX_WATCHERS:
+        raise InvalidJob(f"a job has at most {MAX_WATCHERS} watchers, not {len(watchers)}")
+    for watcher in watchers:
+        try:
+            Owner(watcher)
+        except (TypeError, ValueError) as problem:
+            raise InvalidJob(f"watchers: {problem}") from None
+
+
+def check_key(key: str) -> None:
+    """Raise InvalidJob where no job can have this key."""
+    try:
+        scoped_key(key, authority=Owner("anyone"))
+    except ValueError as problem:
+        raise InvalidJob(str(problem)) from None
 
 
 def _check_words(name: str, words: Sequence[str], most: int, longest: int) -> None:

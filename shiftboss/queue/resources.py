@@ -65,6 +65,11 @@ def _place(resource: Resource) -> tuple[str, str]:
     return str(getattr(create, "__module__", "")), str(getattr(create, "__qualname__", type(create).__qualname__))
 
 
+def declared() -> list[str]:
+    """The names of the resources that this process has seen declared, in their order."""
+    return sorted(_declared)
+
+
 def resource(name: str) -> Resource:
     """The resource of this name. Raises UnknownResource."""
     if (found := _declared.get(name)) is None:

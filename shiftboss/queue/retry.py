@@ -5,27 +5,31 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from shiftboss.queue.errors import InvalidJob, shown
+
 LONGEST_SECONDS = 365 * 24 * 3600.0
 """No backoff is longer, whatever a task asks for: PostgreSQL's make_interval overflows silently."""
 
 Backoff = float | Sequence[float] | Callable[[BaseException, int], float]
 """Seconds, seconds for each failure (the last one repeats), or a function of exception and failure number."""
 
+_BACKOFF_IS = "backoff must be seconds, a list of seconds or a function of exception and failure number"
+
 
 def check_backoff(backoff: Any) -> None:
-    """Raise ValueError or TypeError where `backoff` cannot be one, at declaration and not at the first failure."""
+    """Raise InvalidJob where `backoff` cannot be one, at declaration and not at the first failure."""
     if callable(backoff):
         return
     values = [backoff] if isinstance(backoff, int | float) else backoff
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise TypeError(f"backoff must be seconds, a list of seconds or a callable, not {backoff!r}")
+        raise InvalidJob(f"{_BACKOFF_IS}, not {shown(backoff)}")
     if not values:
-        raise ValueError("backoff must not be an empty list")
+        raise InvalidJob("backoff must have at least one number of seconds; leave it out for the exponential one")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"backoff must be in seconds, not {value!r}")
+            raise InvalidJob(f"{_BACKOFF_IS}, not {shown(value)}")
         if not 0 <= value <= LONGEST_SECONDS:
-            raise ValueError(f"backoff must be from 0 to {LONGEST_SECONDS:.0f} seconds, not {value!r}")
+            raise InvalidJob(f"backoff must be from 0 to {LONGEST_SECONDS:.0f} seconds, not {shown(value)}")
 
 
 def exponential(failures: int, *, base_seconds: float, cap_seconds: float) -> float:

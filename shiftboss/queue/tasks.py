@@ -14,7 +14,8 @@ from shiftboss import conf
 from shiftboss.compat import Task, TaskResult, TaskResultMismatch, task_backends
 from shiftboss.queue import payload, registry
 from shiftboss.queue.authority import Authority, Scope, owner_of
-from shiftboss.queue.errors import InvalidJob, NotStorable
+from shiftboss.queue.errors import InvalidJob, NotStorable, shown
+from shiftboss.queue.jobs import check_key, check_tags, check_tenant, check_watchers
 from shiftboss.queue.retry import LONGEST_SECONDS, Backoff, check_backoff
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store.enqueue import OnConflict, check_queue
@@ -166,19 +167,12 @@ def _types(name: str, value: Any) -> tuple[type[Exception], ...]:
     types = tuple(value) if isinstance(value, tuple | list) else (value,)
     for one in types:
         if not isinstance(one, type) or not issubclass(one, Exception):
-            raise InvalidJob(f"{name} takes exception types, subclasses of Exception, not {_shown(one)}")
+            raise InvalidJob(f"{name} takes exception types, subclasses of Exception, not {shown(one)}")
     return types
 
 
-def _shown(value: Any) -> str:
-    try:
-        return repr(value)[:120]
-    except Exception:  # a number with thousands of digits, or a repr of the user's own
-        return f"a {type(value).__name__}"
-
-
-def check_options(**options: Any) -> None:
-    """Raise InvalidJob, TypeError or ValueError for an option that cannot be, whatever the function is."""
+def check_options(*, takes_context: bool, **options: Any) -> None:
+    """Raise InvalidJob for an option that cannot be, whatever the function is; TypeError for no authority."""
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
         if (check := _CHECKS.get(name)) is not None:
@@ -189,6 +183,12 @@ def check_options(**options: Any) -> None:
     if both:
         names = ", ".join(sorted(one.__qualname__ for one in both))
         raise InvalidJob(f"retry_on and discard_on both name {names}: a failure cannot be retried and given up")
+    for name in ("resource", "secrets"):
+        if given.get(name) and not takes_context:
+            raise InvalidJob(
+                f"{name} can be had of the context alone: add takes_context=True, and `context` as the function's "
+                "first argument"
+            )
 
 
 def _is_count(value: Any) -> bool:
@@ -197,30 +197,40 @@ def _is_count(value: Any) -> bool:
 
 def _check_attempts(value: Any) -> None:
     if not _is_count(value):
-        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {_shown(value)}")
+        raise InvalidJob(f"max_attempts must be a whole number from 1 on, not {shown(value)}")
 
 
 def _check_timeout(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
         raise InvalidJob(
             f"timeout must be the seconds of one attempt, above 0 and at most {LONGEST_SECONDS:.0f}, not "
-            f"{_shown(value)}"
+            f"{shown(value)}"
         )
 
 
 def _check_deadline(value: Any) -> None:
     if not isinstance(value, datetime) or value.utcoffset() is None:
-        raise InvalidJob(f"deadline must be an aware datetime, not {_shown(value)}: add a time zone")
+        raise InvalidJob(f"deadline must be an aware datetime, not {shown(value)}: add a time zone")
 
 
 def _check_unique(value: Any) -> None:
     if not isinstance(value, bool):
-        raise InvalidJob(f"unique must be True or False, not {_shown(value)}; a text of your own is a `key`")
+        raise InvalidJob(f"unique must be True or False, not {shown(value)}; a text of your own is a `key`")
+
+
+def _check_follow_up(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InvalidJob(f"follow_up must be True or False, not {shown(value)}")
+
+
+def _check_key(value: Any) -> None:
+    if not callable(value):
+        check_key(value)
 
 
 def _check_durable(value: Any) -> None:
     if value not in DURABLE:
-        raise InvalidJob(f"durable must be {' or '.join(map(repr, DURABLE))}, or left out, not {_shown(value)}")
+        raise InvalidJob(f"durable must be {' or '.join(map(repr, DURABLE))}, or left out, not {shown(value)}")
 
 
 def _check_secrets(value: Any) -> None:
@@ -233,13 +243,18 @@ def _check_secrets(value: Any) -> None:
 
 def _check_name(option: str, value: Any) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME_LENGTH or not value.isprintable():
-        raise InvalidJob(f"{option}: a name is 1 to {MAX_NAME_LENGTH} printable characters, not {_shown(value)}")
+        raise InvalidJob(f"{option}: a name is 1 to {MAX_NAME_LENGTH} printable characters, not {shown(value)}")
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "max_attempts": _check_attempts,
     "backoff": check_backoff,
     "authority": owner_of,
+    "key": _check_key,
+    "follow_up": _check_follow_up,
+    "tags": lambda value: check_tags(_words("tags", value)),
+    "tenant": check_tenant,
+    "watchers": lambda value: check_watchers(_words("watchers", value)),
     "timeout": _check_timeout,
     "deadline": _check_deadline,
     "unique": _check_unique,
@@ -313,7 +328,7 @@ def task(
     if unknown := set(options) - known:
         known |= {"priority", "queue_name", "backend", "takes_context"}
         raise TypeError(f"@task got unexpected options {sorted(unknown)}; known are {sorted(known)}")
-    check_options(**options)
+    check_options(takes_context=takes_context, **options)
 
     def declare(f: Callable[..., Any]) -> Task:
         kind = task_backends[backend].task_class

@@ -1,6 +1,7 @@
 """What `manage.py check` says of setups that cannot work, or leave a door open."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.checks import run_checks
 
 from shiftboss import checks, conf
+from shiftboss.queue import registry, resources
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKEND = "shiftboss.queue.backend.ShiftbossBackend"
 HERE = "tests.core.test_checks"
+APPS = ["django.contrib.auth", "django.contrib.contenttypes", "shiftboss"]
+MISSPELT = "tests.core.misspelt.tasks"
 
 SCENES: dict[str, list[dict[str, Any]]] = {
     "shiftboss.E001": [{"SHIFTBOSS": {"LEASE_SECOND": 60}}, {"SHIFTBOSS": {"LEASE_SECONDS": 14}}],
@@ -37,13 +41,14 @@ SCENES: dict[str, list[dict[str, Any]]] = {
         {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.HERE"}},
         {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.later"}},
     ],
+    "shiftboss.E009": [{"INSTALLED_APPS": [*APPS, "tests.core.misspelt"]}],
     "shiftboss.W001": [{"TASKS": {}}],
     "shiftboss.W007": [
         {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Nobody"]}},
         {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Everything", "tests.runtime.observers.Deaf"]}},
         {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Late"]}},
     ],
-    "shiftboss.W002": [{"INSTALLED_APPS": ["django.contrib.auth", "django.contrib.contenttypes", "shiftboss"]}],
+    "shiftboss.W002": [{"INSTALLED_APPS": APPS}],
     "shiftboss.W003": [{"MIDDLEWARE": checks.NEEDED}],
     "shiftboss.W004": [{"DEBUG": True, "ALLOWED_HOSTS": ["*"]}],
     "shiftboss.W005": [
@@ -89,8 +94,12 @@ class OwnSessionMiddleware(SessionMiddleware):
 
 
 @pytest.fixture(autouse=True)
-def whole(settings: Any) -> Iterator[None]:
-    """A project of which no check complains; the configuration is read again before and after the test."""
+def whole(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A project of which no check complains, and which knows no task of other tests; the configuration is read
+    again before and after the test."""
+    monkeypatch.setattr(registry, "_names", set())
+    monkeypatch.setattr(resources, "_declared", {})
+    monkeypatch.delitem(sys.modules, MISSPELT, raising=False)
     _apply(settings, WHOLE)
     conf.get.cache_clear()
     yield
@@ -157,6 +166,20 @@ def test_a_record_in_another_database_than_the_models_is_told_with_the_router_th
         assert "shiftboss.routers.RecordRouter" in message.hint
     settings.DATABASE_ROUTERS = ["shiftboss.routers.RecordRouter", *settings.DATABASE_ROUTERS]
     assert said() == []
+
+
+@pytest.mark.requirement("R1")
+def test_a_task_whose_resource_is_misspelt_is_named_with_the_resources_that_there_are(settings: Any) -> None:
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.core.misspelt"]
+    [message] = said()
+    assert message.id == "shiftboss.E009"
+    assert message.msg == f"the task {MISSPELT}.take_film wants the resource 'browsr', which no module declares"
+    assert "Declared are: 'browser'." in message.hint
+
+
+def test_an_app_whose_tasks_cannot_be_imported_is_no_business_of_the_checks(settings: Any) -> None:
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.runtime.broken", "tests.core.misspelt"]
+    assert [message.id for message in said()] == ["shiftboss.E009"]
 
 
 @pytest.mark.requirement("R11")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.retry import LONGEST_SECONDS, backoff_seconds, check_backoff, exponential
 
 pytestmark = pytest.mark.requirement("R8")
@@ -126,5 +127,5 @@ def test_a_sound_backoff_is_accepted_at_declaration(backoff: Any) -> None:
     ],
 )
 def test_an_impossible_backoff_is_refused_at_declaration(backoff: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="backoff"):
+    with pytest.raises(InvalidJob, match="backoff"):
         check_backoff(backoff)

@@ -62,6 +62,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "what is no Exception": ({"retry_on": KeyboardInterrupt}, "subclasses of Exception, not .*KeyboardInterrupt"),
     "another class": ({"discard_on": [Gone, int]}, "subclasses of Exception, not .*int"),
     "one exception for both": ({"retry_on": (OSError, Gone), "discard_on": Gone}, "both name Gone"),
+    "a backoff in words": (
+        {"backoff": "5"},
+        "backoff must be seconds, a list of seconds or a function of .*, not '5'",
+    ),
+    "a backoff of none": ({"backoff": []}, "backoff must have at least one number of seconds"),
+    "a backoff into the past": ({"backoff": [1, -1]}, "backoff must be from 0 to 31536000 seconds, not -1"),
+    "a backoff beyond all numbers": ({"backoff": ENORMOUS}, "backoff must be from 0 .* not a int"),
+    "a backoff that is a yes": ({"backoff": True}, "backoff must be seconds, .* not True"),
+    "a set of backoffs": ({"backoff": {1}}, "backoff must be seconds, a list of seconds or a function"),
+    "a key that is no text": ({"key": 7}, "key"),
+    "an empty key": ({"key": ""}, "key"),
+    "follow_up as a text": ({"follow_up": "later"}, "follow_up must be True or False, not 'later'"),
+    "a tag that is no text": ({"tags": [7]}, "tags: each is 1 to 100 printable characters, not '7'"),
+    "too many tags": ({"tags": [str(n) for n in range(21)]}, "tags: at most 20, not 21"),
+    "a tenant that is no text": ({"tenant": 7}, "tenant: each is 1 to 200 printable characters, not '7'"),
+    "an empty tenant": ({"tenant": ""}, "tenant: each is 1 to 200 printable characters"),
+    "a watcher that is no text": ({"watchers": [7]}, "watchers: Owner takes a str, not int"),
+    "a watcher without a name": ({"watchers": [""]}, "watchers: an Owner needs a non-empty id"),
+    "too many watchers": ({"watchers": [str(n) for n in range(101)]}, "at most 100 watchers, not 101"),
+    "a resource that nothing can lend": ({"resource": "smtp"}, "resource .* context alone: .* takes_context=True"),
+    "secrets that nothing can tell": ({"secrets": ["key"]}, "secrets .* context alone: .* takes_context=True"),
     "a resource without a name": ({"resource": ""}, "resource: a name is 1 to 100 printable characters"),
     "a deadline without a zone": ({"deadline": datetime(2050, 1, 1)}, "deadline must be an aware datetime"),
     "a deadline that is no time": ({"deadline": 7}, "deadline must be an aware datetime"),
@@ -85,7 +106,7 @@ def test_an_option_that_cannot_be_is_refused_where_it_is_said(options: dict[str,
 
 
 def test_options_that_can_be_are_held_as_they_are_meant() -> None:
-    made = add.using(
+    made = with_context.using(
         timeout=1.5, retry_on=OSError, discard_on=[Gone, KeyError], durable="each", resource="smtp", secrets=["t"]
     )
     assert (made.timeout, made.durable, made.resource, made.secrets) == (1.5, "each", "smtp", ("t",))
@@ -101,11 +122,11 @@ def test_the_configuration_of_a_task_is_what_its_options_say() -> None:
     assert config_of(fetch, "default").isolation == "async"
     assert config_of(fetch.using(isolation="thread"), "default").isolation == "thread"
     assert config_of(send, "mail").backoff == (1.0, 60.0)
-    made = add.using(
+    made = with_context.using(
         timeout=3, isolation="process", backoff=2, durable="each", resource="smtp", secrets=["t"], retry_on=Gone
     )
     assert config_of(made, "default") == TaskConfig(
-        task=ADD,
+        task="tests.store.tasks.with_context",
         isolation="process",
         timeout_seconds=3.0,
         backoff=2.0,

@@ -91,6 +91,6 @@ def call(context: Any) -> list[str]:
     return lent
 
 
-@task(resource="nothing")
-def stranded() -> None:
+@task(takes_context=True, resource="nothing")
+def stranded(context: Any) -> None:
     """It needs what nobody declared."""

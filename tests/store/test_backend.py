@@ -229,9 +229,9 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "half an attempt": ({"max_attempts": 1.5}, InvalidJob, "max_attempts"),
     "attempts that are true": ({"max_attempts": True}, InvalidJob, "max_attempts"),
     "attempts beyond the column": ({"max_attempts": 2**31}, InvalidJob, "max_attempts"),
-    "a negative backoff": ({"backoff": -1}, ValueError, "backoff"),
-    "no backoff in a list": ({"backoff": []}, ValueError, "backoff"),
-    "a backoff that is text": ({"backoff": "5"}, TypeError, "backoff"),
+    "a negative backoff": ({"backoff": -1}, InvalidJob, "backoff"),
+    "no backoff in a list": ({"backoff": []}, InvalidJob, "backoff"),
+    "a backoff that is text": ({"backoff": "5"}, InvalidJob, "backoff"),
     "an authority that is text": ({"authority": "kim"}, TypeError, "authority must be"),
     "an unknown option": ({"retries": 5}, TypeError, r"unexpected.*\['retries'\].*max_attempts"),
 }

@@ -1,0 +1,1 @@
+"""An app whose tasks ask for what nobody has declared."""
