@@ -78,7 +78,7 @@ AUTHORIZERS = Known(
 RESOURCES = Known(
     "shiftboss.E009",
     "a task wants a `resource` that no module declares: each of its jobs would fail",
-    "Correct the name, or declare the resource with shiftboss.Resource in a module that is imported with the tasks.",
+    "Correct the name, or declare it with shiftboss.Resource in a module that is imported with the tasks.",
 )
 NO_BACKEND = Known(
     "shiftboss.W001",
