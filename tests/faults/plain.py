@@ -1,0 +1,113 @@
+"""An executor of plain functions, which starts in a fraction of the time that Django takes.
+
+    python -P -m tests.faults.plain ORDERS
+
+Its handlers log their attempts as `tests.faults.audit` reads them.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from shiftboss.queue.clients.memory import Functions
+from shiftboss.queue.runtime.executor import main
+
+BACKOFF_SECONDS = 0.05
+
+
+def write(kind: str, name: Any) -> None:
+    """As `tests.runtime.tasks.write`."""
+    path = os.path.join(os.environ["TEST_LOG"], f"{os.getpid()}.log")
+    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+    os.write(fd, f"{kind} {name} {time.clock_gettime(time.CLOCK_BOOTTIME)}\n".encode())
+    os.close(fd)
+
+
+@contextmanager
+def witnessed(context: Any) -> Iterator[str]:
+    """As `tests.faults.witness.tasks.witnessed`."""
+    who = f"{context.job_id}.{context.fence}"
+    write("began", who)
+    try:
+        yield who
+    except BaseException:
+        write("broke", who)
+        raise
+    write("done", who)
+
+
+def work(context: Any, seconds: float = 0.0) -> None:
+    """Take so long."""
+    with witnessed(context) as who:
+        ends_at = time.monotonic() + seconds
+        while time.monotonic() < ends_at:
+            write("tick", who)
+            time.sleep(min(0.05, seconds))
+
+
+def wait(context: Any, gate: str) -> None:
+    """Wait for a gate, in the first attempt."""
+    with witnessed(context) as who:
+        while context.fence == 1 and not os.path.exists(os.path.join(os.environ["TEST_LOG"], gate)):
+            write("tick", who)
+            time.sleep(0.02)
+
+
+def listen(context: Any) -> None:
+    """Wait to be asked to end, in the first attempt."""
+    with witnessed(context):
+        while context.fence == 1:
+            context.raise_if_cancelled()
+            time.sleep(0.01)
+
+
+def fail(context: Any) -> None:
+    """Raise in the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            raise ValueError("not yet")
+
+
+def put_off(context: Any) -> None:
+    """Snooze in the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            context.snooze(0.05)
+
+
+def give_up(context: Any) -> None:
+    """Discard the job."""
+    with witnessed(context):
+        context.discard("of no use any more")
+
+
+def die(context: Any) -> None:
+    """End the process in the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            os._exit(3)
+
+
+def tell(context: Any) -> None:
+    """Tell all that there is to tell, and what an earlier attempt has left."""
+    with witnessed(context) as who:
+        write(f"found-{context.checkpoint.data}", who)
+        context.progress(1, total=2)
+        context.event("half-way")
+        context.checkpoint.save("half-way")
+        write("saved", who)
+
+
+def functions() -> Functions:
+    """All of them, each under its module and name."""
+    made = Functions(backoff_seconds=BACKOFF_SECONDS, backoff_cap_seconds=BACKOFF_SECONDS)
+    for function in (work, wait, listen, fail, put_off, give_up, die, tell):
+        made.add(function, name=f"tests.faults.plain.{function.__name__}", takes_context=True)
+    return made
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], functions)
