@@ -139,6 +139,7 @@ def test_what_a_key_was_made_of_is_read_from_it(asked: tuple[str, Authority, Sco
 @example(one=(":b", Owner("1"), Scope.OWNER), other=("b", Owner("1"), Scope.OWNER))
 @example(one=("owner:a::b", System(), Scope.OWNER), other=("b", Owner("a"), Scope.OWNER))
 @example(one=("x", System(), Scope.OWNER), other=("x", System(), Scope.GLOBAL))
+@example(one=("x", Owner("a"), Scope.OWNER), other=("x", Owner("b"), Scope.OWNER))
 def test_two_keys_are_one_only_where_scope_owner_and_name_are(
     one: tuple[str, Authority, Scope], other: tuple[str, Authority, Scope]
 ) -> None:
