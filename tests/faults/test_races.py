@@ -1,14 +1,19 @@
-"""Two workers and one queue."""
+"""Two workers and one queue; one worker and two leases of one job."""
 
 from collections import Counter
 
 import pytest
 from django.db import connection, transaction
 
+from shiftboss.queue.authority import System
+from shiftboss.queue.contract import Lease
 from shiftboss.queue.models import Finished, Worker
 from shiftboss.queue.states import State
+from shiftboss.queue.store import lease, upkeep
+from shiftboss.queue.store.statement import run
+from tests.faults.harm import tasks as harm
 from tests.runtime import tasks
-from tests.runtime.programs import House, copies_of, totals
+from tests.runtime.programs import House, copies_of, job, totals, wait_for_state
 from tests.waiting import wait_for
 
 JOBS = 5_000
@@ -34,3 +39,32 @@ def test_two_workers_share_5000_jobs_in_each_of_20_rounds_and_none_runs_twice(ho
         assert set(ran.values()) == {number + 1}
         with connection.cursor() as cursor:
             cursor.execute("truncate shiftboss_finished")
+
+
+def take_lease(job_id: int) -> None:
+    """Let the lease of a job in its first run end, though its worker renews it, and make the job available."""
+    worker = job(job_id).worker_id
+    assert worker is not None
+
+    def is_out() -> bool:
+        answer = run(lease.heartbeat([Lease(job_id, 1)], authority=System(), worker_id=worker, lease_seconds=0.0))
+        return bool(answer.renewed)
+
+    wait_for(is_out, seconds=20)
+    wait_for(lambda: run(upkeep.reap(authority=System())), seconds=20)
+    wait_for(lambda: run(upkeep.stage(authority=System())), seconds=20)
+
+
+@pytest.mark.requirement("L2", "L4", "N11")
+def test_a_worker_that_gets_a_job_again_which_it_still_runs_hears_that_it_has_lost_the_first_lease(
+    house: House,
+) -> None:
+    house.worker(
+        threads=2, LEASE_SECONDS=600, HEARTBEAT_SECONDS=2, apps="tests.runtime,tests.faults.harm", REAP_SECONDS=600
+    )
+    first = int(harm.listen_at_first.enqueue().id)
+    house.wait_for_lines("began", 1)
+    take_lease(first)
+    done = wait_for_state(first, State.COMPLETED)
+    assert (done.fence, done.losses) == (2, 1)
+    wait_for(lambda: house.wrote("heard-lease_lost") == {f"{first}.1": 1}, seconds=20)

@@ -48,11 +48,15 @@ class Held:
 
 
 class Holdings:
-    """All leases of one keeper, by job id."""
+    """All leases of one keeper.
+
+    A job may stand in it twice: its run under a lease that was lost goes on until it has heard of that, and the
+    keeper may have claimed it again.
+    """
 
     def __init__(self, lease_seconds: float) -> None:
         self._lease_seconds = lease_seconds
-        self._held: dict[int, Held] = {}
+        self._held: dict[Lease, Held] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -61,7 +65,7 @@ class Holdings:
         """Take in freshly claimed jobs; the claim was sent at `sent_at`."""
         expires_at = sent_at + self._lease_seconds
         held = [Held(job, expires_at, sent_at, worker_id=worker_id) for job in jobs]
-        self._held.update((one.job.id, one) for one in held)
+        self._held.update((one.lease, one) for one in held)
         return held
 
     def stale(self, renewed_before: float) -> list[Held]:
@@ -79,12 +83,9 @@ class Holdings:
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Forget leases that are settled or lost; a newer lease on the same job stays."""
-        for job_id, fence in leases:
-            one = self._held.get(job_id)
-            if one is not None and one.job.fence == fence:
-                del self._held[job_id]
+        for lease in leases:
+            self._held.pop(lease, None)
 
     def get(self, lease: Lease) -> Held | None:
         """What is held under exactly this lease."""
-        one = self._held.get(lease.job_id)
-        return one if one is not None and one.job.fence == lease.fence else None
+        return self._held.get(lease)
