@@ -1,6 +1,8 @@
-"""What a worker decides in trouble, without processes: who is blamed, from when a lease counts, who goes first."""
+"""What a worker decides in trouble, by itself: who is blamed, from when a lease counts, who goes first."""
 
 import asyncio
+import signal
+import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,12 +14,13 @@ import pytest
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Failed, Lost, Released
-from shiftboss.queue.runtime import deaths
+from shiftboss.queue.runtime import deaths, executor_process
+from shiftboss.queue.runtime.board import DeadlineBoard
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cause, Token
 from shiftboss.queue.runtime.dispatcher import Dispatcher
-from shiftboss.queue.runtime.executor_process import Death
+from shiftboss.queue.runtime.executor_process import Death, ExecutorProcess
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.keeper import Keeper
 from shiftboss.queue.runtime.ports import boot_clock
@@ -227,6 +230,34 @@ def test_a_suspect_gets_an_executor_to_itself() -> None:
     assert [one.job.suspect for one in executors[0].in_hand.values()] == [True]
     dispatcher.deal(executors)
     assert len(executors[0].in_hand) == 1
+
+
+@pytest.mark.requirement("R6", "L30")
+def test_an_executor_that_does_not_get_ready_is_ended(
+    config: KeeperConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its imports hang, say. Its death is told like any other, so that another takes its place."""
+    monkeypatch.setattr(executor_process, "START_SECONDS", 0.05)
+    hangs = replace(config, executor_argv=(sys.executable, "-c", "import time; time.sleep(600)"))
+    deaths_told: list[Death] = []
+
+    async def work() -> None:
+        executor = ExecutorProcess(
+            place=0,
+            solo=False,
+            mark="none",
+            config=hangs,
+            deadlines=DeadlineBoard(),
+            clock=boot_clock,
+            on_message=lambda *_: None,
+            on_death=lambda _, death: deaths_told.append(death),
+        )
+        await executor.start()
+        await asyncio.wait_for(executor.gone(), 60)
+
+    asyncio.run(work())
+    [told] = deaths_told
+    assert (told.exit_code, told.was_ready) == (-signal.SIGKILL, False)
 
 
 @pytest.mark.requirement("N11")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shiftboss.queue.contract import Lease, Settlement
+from shiftboss.queue.jobs import Limits
 from shiftboss.queue.states import State
 from shiftboss.queue.store import lease, operate, upkeep
 from shiftboss.queue.store.enqueue import enqueue
@@ -200,6 +201,21 @@ def test_jobs_that_fail_at_once_go_behind_those_that_were_due_before(perform: Pe
     perform(upkeep.stage(authority=SYSTEM))
     order = [job.id for job in perform(claim(worker, n=28))]
     assert order == [*fresh, *(one.job_id for one in failing)]
+
+
+@pytest.mark.requirement("L29", "B5")
+def test_acts_on_many_look_at_neither_tasks_nor_arguments(perform: Perform, worker: int) -> None:
+    """One job of a task that is gone, one whose arguments nobody can read: the others do not mind."""
+    held = running(worker, 5, failure_limit=1)
+    ids = [one.job_id for one in held]
+    execute("update shiftboss_job set task = 'gone.for.good' where id = %s", ids[1])
+    execute("""update shiftboss_job set args = '"no arguments at all"' where id = %s""", ids[3])
+    perform(report("fail", held, worker))
+    limits = Limits(failures=3, losses=3, by_task={})
+    reinstated = perform(operate.reinstate(ids, authority=SYSTEM, by="kim", limits=limits))
+    assert [one.id for one in reinstated.changed] == ids
+    perform(operate.quarantine(ids, authority=SYSTEM, by="kim"))
+    assert [one.id for one in perform(operate.discard(ids, authority=SYSTEM)).changed] == ids
 
 
 @pytest.mark.requirement("C1", "P9")
