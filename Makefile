@@ -3,9 +3,10 @@
 # make check         format, lint, types, import rules, migrations, the wheel's contents
 # make bench         drains 200,000 jobs beside PgQueuer  (QBENCH=folder of the harness `qbench`, see bench/)
 # make mutate-sql    leaves out each condition of the store's statements: a test has to miss it  (SQL=cancel for some)
+# make check-tests   breaks each guarantee of docs/reliability.md: a test has to miss it  (BREAKS="G4 G7" for some)
 # make requirements  which requirements no test names yet
 
-.PHONY: up test check bench mutate-sql requirements
+.PHONY: up test check bench mutate-sql check-tests requirements
 
 up:
 	@.ci/environment run
@@ -34,6 +35,10 @@ bench:
 mutate-sql:
 	@.ci/environment dev
 	.venv/bin/python -m tests.mutate_sql $(SQL)
+
+check-tests:
+	@.ci/environment dev
+	.venv/bin/python -m tests.breaks $(BREAKS)
 
 requirements:
 	@.ci/environment dev

@@ -6,6 +6,7 @@ A test fails where a file and the code say different things.
 import json
 import os
 import runpy
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.resources import files
@@ -219,6 +220,49 @@ def reference() -> str:
     return text
 
 
+def reliability() -> str:
+    """The text of `docs/reliability.md`: what is written there, with the tables that are printed into it."""
+    text = Path(__file__).with_name("reliability.md").read_text(encoding="utf-8")
+    for name, printed in (("guarantees", guarantees()), ("scenarios", scenarios())):
+        begin, end = f"<!-- {name}, printed by docs/generate.py -->\n", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{printed}\n\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+
+
+def guarantees() -> str:
+    """What is broken on purpose, and the test that has to fail."""
+    breaks = tomllib.loads((TESTS / "breaks" / "breaks.toml").read_text(encoding="utf-8"))["break"]
+    rows = [(one["guarantee"], one["name"], _sentence(one["test"])) for one in breaks]
+    return table(("", "broken on purpose", "and noticed by"), rows)
+
+
+def scenarios() -> str:
+    """What goes wrong, area by area, with the tests that hold that it does no harm."""
+    areas = tomllib.loads((TESTS / "faults" / "scenarios.toml").read_text(encoding="utf-8"))["area"]
+    found = [f"### {area['title']}\n\n{_table_of_scenarios(area['scenario'])}" for area in areas]
+    return "\n\n".join(found)
+
+
+def _table_of_scenarios(some: Iterable[Mapping[str, Any]]) -> str:
+    rows = []
+    for one in some:
+        held = [_sentence(test) for test in one.get("tests", ())]
+        note = [f"({one['note']})"] if "note" in one else []
+        open_ = [f"**open:** {one['open']}"] if "open" in one else []
+        rows.append((one["what"], ", ".join(one["holds"]), "<br>".join([*held, *note, *open_])))
+    return table(("what goes wrong", "", "held by"), rows)
+
+
+def _sentence(test: str) -> str:
+    """A test as what its name says, with a link to where it stands."""
+    path, *names = test.split("::")
+    return f"[{names[-1].removeprefix('test_').replace('_', ' ')}](../{path})"
+
+
 PAGES = {
     "reference.md": reference,
     "states.md": states,
@@ -226,6 +270,7 @@ PAGES = {
     "checks.md": checks,
     "permissions.md": permissions,
     "openapi.json": openapi,
+    "reliability.md": reliability,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""The list of what goes wrong with job queues names tests that are there, and says of the rest what it lacks."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.breaks.trial import exists
+
+ROOT = Path(__file__).resolve().parents[2]
+AREAS = tomllib.loads(Path(__file__).with_name("scenarios.toml").read_text(encoding="utf-8"))["area"]
+SCENARIOS = [one for area in AREAS for one in area["scenario"]]
+
+
+@pytest.mark.requirement("L30")
+@pytest.mark.parametrize("one", SCENARIOS, ids=lambda one: one["id"])
+def test_what_a_scenario_names_is_there(one: dict[str, Any]) -> None:
+    assert set(one) <= {"id", "what", "holds", "tests", "note", "open"}
+    assert [test for test in one.get("tests", ()) if not exists(test, ROOT)] == []
+    assert one.get("tests") or one.get("open"), "no test holds it, and it does not say why"
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert set(one["holds"]) <= set(re.findall(r"^\*\*(G\d+)\*\*", page, re.MULTILINE))
+    assert one["holds"]
+
+
+@pytest.mark.requirement("L30")
+def test_each_scenario_is_listed_once() -> None:
+    names = [one["id"] for one in SCENARIOS]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
