@@ -1,12 +1,22 @@
-"""A worker's way to the record over its own PostgreSQL connections: work, heartbeat, listen."""
+"""A worker's way to the record over its own PostgreSQL connections: work, heartbeat, listen.
+
+A server that is gone without a word (a host that died, a firewall that forgot the connection, a cut network) is
+noticed by the answer that does not come: each statement has a time, which the server keeps by itself
+(`statement_timeout`), and a fourth of it later the client gives the connection up. Keepalives would not do: what
+stands between may go on acknowledging for both sides. The times follow from the lease, so that a connection
+that is no good is given up within half of it, and there is time to renew by another one.
+"""
 
 import asyncio
 import logging
+import os
 import random
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import errors as pg
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement, WorkerStatus
@@ -26,7 +36,6 @@ SESSION = """
 set timezone = 'UTC';
 -- A finish waits so long for a row's lock, then the batch is split.
 set lock_timeout = '1s';
-set statement_timeout = '30s';
 -- The hot statements go by index, one plan for all batches. Fresh statistics of a table that is now empty,
 -- now full, would make the planner read it whole, or join two batches row by row.
 set plan_cache_mode = force_generic_plan;
@@ -41,13 +50,57 @@ OWN_CHANNEL = "shiftboss_worker_"
 """With the worker's id behind it: orders to one worker."""
 
 
-class Connection:
-    """One async connection that opens itself when it is needed, and again after it broke."""
+STATEMENT_SECONDS = 30.0
+"""The time of a statement where no lease asks for less. The server cancels it then: it has done nothing."""
 
-    def __init__(self, dsn: str, *, name: str) -> None:
+ANSWER_SHARE = 1.25
+"""Of the time of its statements, a connection may be without an answer."""
+
+STALL_SECONDS = 0.1
+
+
+class _Connection(psycopg.AsyncConnection[Any]):
+    """A psycopg connection that is cut off where the server does not answer within `answer_seconds`."""
+
+    answer_seconds: float | None = None
+    gave_up = False
+
+    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Every exchange with the server goes through here."""
+        if self.answer_seconds is None:
+            return await super().wait(*args, **kwargs)
+        self._timer = asyncio.get_running_loop().call_later(self.answer_seconds, self._look_again)
+        try:
+            return await super().wait(*args, **kwargs)
+        finally:
+            self._timer.cancel()
+
+    def _look_again(self) -> None:
+        # Where this process itself stood still, the answer may have come meanwhile, and is to be read first.
+        self._timer = asyncio.get_running_loop().call_later(STALL_SECONDS, self._cut_off)
+
+    def _cut_off(self) -> None:
+        # Not by cancelling: psycopg would ask the server to cancel the statement, and wait for it to answer that.
+        self.gave_up = True
+        with socket.socket(fileno=os.dup(self.fileno())) as ours:
+            try:
+                ours.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the other side was faster
+
+
+class Connection:
+    """One async connection that opens itself when it is needed, and again after it broke.
+
+    A statement may take `statement_seconds`; no answer for `ANSWER_SHARE` times as long means no server.
+    """
+
+    def __init__(self, dsn: str, *, name: str, statement_seconds: float = STATEMENT_SECONDS) -> None:
         self._dsn = dsn
         self._name = name
-        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._statement_seconds = statement_seconds
+        self._answer_seconds = statement_seconds * ANSWER_SHARE
+        self._connection: _Connection | None = None
         self._turn = asyncio.Lock()
 
     async def run(self, verb: Verb[R]) -> R:
@@ -58,36 +111,62 @@ class Connection:
                 return await arun(verb, connection)
             except StoreUnavailable:
                 await self.close()
+                if connection.gave_up:
+                    raise StoreUnavailable(f"no answer within {self._answer_seconds:g} s") from None
                 raise
+            except pg.ReadOnlySqlTransaction as error:
+                # A standby, or told to write no more: the next connection may lead to who is the primary now.
+                await self.close()
+                raise StoreUnavailable(_reason(error)) from None
+            except pg.QueryCanceled as error:
+                raise StoreUnavailable(_reason(error)) from None
             except asyncio.CancelledError:
                 await self.close()  # a half-read answer must not meet the next question
                 raise
 
-    async def opened(self) -> psycopg.AsyncConnection[Any]:
+    async def opened(self) -> _Connection:
         """The connection, made now where there is none. Raises StoreUnavailable."""
         if self._connection is not None and not self._connection.closed:
             return self._connection
+        connection = None
         try:
-            self._connection = await psycopg.AsyncConnection.connect(
+            connection = await _Connection.connect(
                 self._dsn,
                 autocommit=True,
-                connect_timeout=5,
+                connect_timeout=_connect_seconds(self._answer_seconds),
                 application_name=f"shiftboss {self._name}",
                 keepalives_idle=5,
                 keepalives_interval=2,
                 keepalives_count=3,
                 tcp_user_timeout=10_000,
             )
-            await self._connection.execute(SESSION)
-        except psycopg.Error as error:
-            raise StoreUnavailable(_reason(error)) from None
-        return self._connection
+            connection.answer_seconds = self._answer_seconds
+            await connection.execute(SESSION)
+            await connection.execute(f"set statement_timeout = {round(self._statement_seconds * 1000)}")
+        except BaseException as error:
+            if connection is not None:
+                await connection.close()  # it must not be used without its settings
+            if isinstance(error, psycopg.Error):
+                raise StoreUnavailable(_reason(error)) from None
+            raise
+        self._connection = connection
+        return connection
 
     async def close(self) -> None:
         """Close; the next use opens anew."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def _connect_seconds(answer_seconds: float) -> int:
+    """How long each host of the address has to let us in; libpq knows nothing below 2 s."""
+    return max(2, min(5, int(answer_seconds)))
+
+
+def _bounded(answer_seconds: float, *, least: float) -> float:
+    """The time of a statement where no answer for so long means no server."""
+    return min(STATEMENT_SECONDS, max(least, answer_seconds / ANSWER_SHARE))
 
 
 def _reason(error: psycopg.Error) -> str:
@@ -100,11 +179,19 @@ class LocalClient:
 
     def __init__(self, config: KeeperConfig) -> None:
         self._lease_seconds = config.lease_seconds
+        self._heartbeat_seconds = config.heartbeat_seconds
         self._queues = config.queues
         self._dsn = config.dsn
-        self._work = Connection(config.dsn, name="work")
-        self._pulse = Connection(config.dsn, name="heartbeat")
         self._worker_id = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        half = self._lease_seconds / 2
+        # A claim that takes half of the lease would be given back unused. The first beat after the network was cut
+        # has to be missed before half of the lease is over.
+        work, pulse = 0.8 * half, 0.8 * (half - self._heartbeat_seconds)
+        self._work = Connection(self._dsn, name="work", statement_seconds=_bounded(work, least=2.0))
+        self._pulse = Connection(self._dsn, name="heartbeat", statement_seconds=_bounded(pulse, least=0.5))
 
     async def open(self) -> None:
         """Connect and check the schema."""
@@ -114,8 +201,7 @@ class LocalClient:
         """Close both connections. It may be opened again, on another event loop too."""
         for connection in (self._work, self._pulse):
             await connection.close()
-        self._work = Connection(self._dsn, name="work")
-        self._pulse = Connection(self._dsn, name="heartbeat")
+        self._connect()
 
     async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
         """Announce the worker and remember its id; again under the same one, where the record has forgotten it."""
@@ -202,16 +288,22 @@ class LocalClient:
 
 
 class LocalWakeups:
-    """`Wakeups` by LISTEN on a connection of its own."""
+    """`Wakeups` by LISTEN on a connection of its own.
 
-    def __init__(self, dsn: str) -> None:
+    Where nothing was heard for a sixth of a lease, the server is asked whether it is still there and may be
+    written to: a connection that leads nowhere, or to who is no longer the primary, says nothing for ever.
+    """
+
+    def __init__(self, dsn: str, *, lease_seconds: float = 30.0) -> None:
         self._dsn = dsn
+        self._quiet_seconds = min(STATEMENT_SECONDS, lease_seconds / 6)
 
     async def listen(
         self, worker_id: int, *, woken: Callable[[str | None, int], None], ordered: Callable[[str], None]
     ) -> None:
         """Hand on notifications, reconnecting with a growing, jittered pause, until cancelled."""
-        connection = Connection(self._dsn, name="listen")
+        seconds = _bounded(ANSWER_SHARE * self._quiet_seconds, least=0.2)
+        connection = Connection(self._dsn, name="listen", statement_seconds=seconds)
         pause = 0.5
         try:
             while True:
@@ -222,12 +314,16 @@ class LocalWakeups:
                     # What came before this moment has not been heard.
                     woken(None, 0)
                     ordered(CANCEL)
-                    async for notice in opened.notifies():
-                        pause = 0.5
-                        if notice.channel == CHANNEL:
-                            woken(*_hint(notice.payload))
-                        else:
-                            ordered(notice.payload)
+                    is_primary = True
+                    while is_primary:
+                        async for notice in opened.notifies(timeout=self._quiet_seconds):
+                            pause = 0.5
+                            if notice.channel == CHANNEL:
+                                woken(*_hint(notice.payload))
+                            else:
+                                ordered(notice.payload)
+                        is_primary = await self._is_primary(opened)
+                    log.warning("listen.lost", extra={"error": "the server can only be read"})
                 except (StoreUnavailable, psycopg.Error) as error:
                     log.warning("listen.lost", extra={"error": str(error).strip()})
                 await connection.close()
@@ -235,6 +331,12 @@ class LocalWakeups:
                 pause = min(pause * 2, 30.0)
         finally:
             await connection.close()
+
+    @staticmethod
+    async def _is_primary(opened: psycopg.AsyncConnection[Any]) -> bool:
+        answer = await opened.execute("select current_setting('transaction_read_only') = 'off'")
+        [is_primary] = await answer.fetchone() or (False,)
+        return bool(is_primary)
 
 
 def _hint(payload: str) -> tuple[str | None, int]:
@@ -248,4 +350,4 @@ def _hint(payload: str) -> tuple[str | None, int]:
 
 def connect(config: KeeperConfig) -> tuple[QueueClient, Wakeups]:
     """The client and the wake-ups of a keeper beside its database."""
-    return LocalClient(config), LocalWakeups(config.dsn)
+    return LocalClient(config), LocalWakeups(config.dsn, lease_seconds=config.lease_seconds)
