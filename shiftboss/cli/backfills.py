@@ -6,7 +6,7 @@ from functools import partial
 
 from shiftboss import acts
 from shiftboss.acts import Acted
-from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, person_of, worded
+from shiftboss.cli.acting import FINAL_ACTS, check_consent, check_reason, confirm, permitted, person_of, worded
 from shiftboss.cli.command import (
     Commands,
     Refused,
@@ -100,7 +100,8 @@ def declare(commands: Commands) -> None:
         parser = group.add(word, partial(_act, act), help=text, epilog=f"examples:\n{example}")
         parser.add_argument("id", type=identity, metavar="ID")
         take_reason(parser, needed=act in NEED_REASON)
-        take_consent(parser)
+        if act in FINAL_ACTS:
+            take_consent(parser)
         take_person(parser)
         take_format(parser)
 
@@ -157,8 +158,12 @@ def _act(act: Act, given: argparse.Namespace) -> int:
         already = " already" if acted.before == acted.after else ""
         print(f"backfill {row.id} ({cell(row.name)}): {acted.after}{already}")
     else:
-        done = "are to run again" if act is Act.RETRY_BACKFILL else "cancelled or asked to end"
-        print(f"backfill {row.id} ({cell(row.name)}): {acted.items:,} items {done}")
+        items = "1 item" if acted.items == 1 else f"{acted.items:,} items"
+        done = "cancelled or asked to end"
+        if act is Act.RETRY_BACKFILL:
+            done = "is to run again" if acted.items == 1 else "are to run again"
+            done += "; it is paused: resume it" if acted.items and row.paused_at else ""
+        print(f"backfill {row.id} ({cell(row.name)}): {items} {done}")
     return 0
 
 

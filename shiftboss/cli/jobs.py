@@ -1,6 +1,7 @@
 """`shiftboss jobs`: look at jobs, and act on them."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from shiftboss.console.listing import job as as_job
 from shiftboss.console.stored import as_object
 from shiftboss.permissions import NEED_REASON, VIEW, Act, require
 from shiftboss.queue.authority import System
+from shiftboss.queue.contract import NoteKind
 from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
@@ -298,9 +300,17 @@ def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Ev
         if attempt.traceback:
             parts.append(block(attempt.traceback))
     if events:
-        rows = [(event.seq, event.at, event.kind, event.fence, event.data) for event in events]
+        rows = [(event.seq, event.at, *_told(event)) for event in events]
         parts.append("\n" + table(("EVENT", "AT (UTC)", "KIND", "FENCE", "DATA"), rows))
     return "\n".join(parts)
+
+
+def _told(event: EventRow) -> tuple[str, int | None, str]:
+    """Its kind, fence and data; an event that the handler has told has the name that it was given there."""
+    if event.kind != NoteKind.EVENT:
+        return event.kind, event.fence, event.data
+    told = json.loads(event.data)
+    return f"event {told.get('name')}", event.fence, json.dumps(told.get("data"), ensure_ascii=False)
 
 
 def _said(value: Any) -> Any:

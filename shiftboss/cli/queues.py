@@ -139,16 +139,24 @@ def limit(given: argparse.Namespace) -> int:
         outcome = {"queue": acted.queue, "before": acted.before, "after": acted.after}
         print(as_json({"act": str(Act.LIMIT), "queues": [outcome]}))
     else:
-        was = "already" if acted.before == acted.after else f"(was {acted.before})"
-        print(f"queue {cell(given.queue)}: limit {acted.after} {was}")
+        print(f"queue {cell(given.queue)}: limit {_said(acted, is_reset=given.limit is LimitWord.SETTINGS)}")
     _warn_of_unknown([given.queue])
     return 0
 
 
+def _said(acted: Acted, *, is_reset: bool) -> str:
+    if is_reset:
+        was = "" if acted.before == acted.after else f" (was {acted.before})"
+        return f"{acted.after}, as the settings say{was}"
+    return f"{acted.after} already" if acted.before == acted.after else f"{acted.after} (was {acted.before})"
+
+
 def limit_words(limit: dict[str, Any] | None) -> str:
-    """How many of its slots are taken, and whether it is sequential."""
-    if limit is None or limit["concurrency"] is None:
+    """How many of its slots are taken, and whether it is sequential; `lifted`: none, whatever the settings say."""
+    if limit is None:
         return "-"
+    if limit["concurrency"] is None:
+        return "lifted"
     return f"{limit['taken']} of {limit['concurrency']}" + (" sequential" if limit["sequential"] else "")
 
 

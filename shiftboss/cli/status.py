@@ -6,6 +6,7 @@ from typing import Any
 from shiftboss.cli.command import Commands, take_format
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
+from shiftboss.cli.queues import limit_words
 from shiftboss.console import standing
 
 STOPPED_SHOWN_SECONDS = 600
@@ -20,7 +21,8 @@ the JSON object:
   states     {STATE: jobs} over all queues, every state
   capped     true where a count of finished jobs stops at a limit: there are at least that many
   queues     [{"queue", "states": {STATE: jobs}, "oldest_available_seconds", "live_workers",
-             "paused": null or {"paused_at", "paused_by", "reason"}}]
+             "paused": null or {"paused_at", "paused_by", "reason"},
+             "limit": null or {"concurrency", "sequential", "set_by", "taken"}}]
   workers    [{"id", "pool", "host", "pid", "state", "alive", "queues", "slots", "in_use", "heartbeat_age_seconds",
              "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms", "tainted", "dropped",
              "resources": {NAME: {"made", "lent", "waiting"}}}]
@@ -51,7 +53,8 @@ def _as_text(report: dict[str, Any]) -> str:
         age = queue["oldest_available_seconds"]
         waiting = "" if age is None else f"  (oldest available: {age:.1f} s)"
         state = "paused  " if queue["paused"] else ""
-        lines.append(f"  {queue['queue']:<{width}}  {state}{held or 'no jobs'}{waiting}")
+        limit = f"limit {limit_words(queue['limit'])}  " if (queue["limit"] or {}).get("concurrency") else ""
+        lines.append(f"  {queue['queue']:<{width}}  {state}{limit}{held or 'no jobs'}{waiting}")
     if not report["queues"]:
         lines.append("  none yet")
     if report["warnings"]:
@@ -71,7 +74,14 @@ def _worker_as_text(worker: dict[str, Any]) -> str:
             f"\n    {cell(name)}: {lent['lent']} of {lent['made']} lent, {lent['waiting']} waiting"
             for name, lent in sorted(worker["resources"].items())
         )
+        + (f"\n    {_to_end(worker['tainted'])}" if worker["alive"] and worker["tainted"] else "")
+        + (f"\n    observations that reached no observer: {worker['dropped']:,}" if worker["alive"] and worker["dropped"] else "")
     )
+
+
+def _to_end(executors: int) -> str:
+    number = "1 executor is" if executors == 1 else f"{executors} executors are"
+    return f"{number} to be ended: handlers did not end when they were asked to"
 
 
 def _is_long_stopped(worker: dict[str, Any]) -> bool:

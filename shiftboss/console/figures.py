@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Self
 
 from shiftboss.console.filters import JobFilter
@@ -14,6 +15,7 @@ from shiftboss.queue.store.read import Count, Rate, WorkerRow
 BAR = 8
 GAP = 2
 HEIGHT = 40
+LEAST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +122,29 @@ class Part:
 
 
 def parts(row: BackfillRow) -> list[Part]:
-    """What is completed, what failed, and what is live, from the left; the rest of the bar waits."""
-    found: list[Part] = []
-    x = 0
-    for kind, items in (("completed", row.completed), ("failed", row.failed), ("live", row.live)):
-        if items:
-            # One item among millions is still seen.
-            width = min(1000 - x, max(4, round(1000 * items / row.items)))
-            found.append(Part(kind, items, x, width))
-            x += width
-    return found
+    """What is completed, failed, was cancelled and is live, from the left; the rest of the bar waits."""
+    counted = [
+        (kind, items)
+        for kind, items in (
+            ("completed", row.completed),
+            ("failed", failed(row)),
+            ("cancelled", row.cancelled),
+            ("live", row.live),
+        )
+        if items
+    ]
+    # One item among millions is still seen; the widest part makes room for it.
+    widths = [max(LEAST, round(1000 * items / row.items)) for _, items in counted]
+    over = sum(widths) + (LEAST if row.waiting else 0) - 1000
+    if over > 0:
+        widths[widths.index(max(widths))] -= over
+    starts = accumulate(widths, initial=0)
+    return [Part(kind, items, x, width) for (kind, items), x, width in zip(counted, starts, widths, strict=False)]
+
+
+def failed(row: BackfillRow) -> int:
+    """Items whose job is held back or was given up; who cancels one means it."""
+    return row.quarantined + row.discarded
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,13 +108,15 @@ class QueueForm(ReasonForm):
 NUMBER = "number"
 """The choice beside `LimitWord`'s: a number of its own."""
 
+SO_MANY = _("at most so many jobs at once")
+
 
 class LimitForm(QueueForm):
     """How many jobs of a queue run at once: a number, or one of the words for what is none."""
 
     limit = forms.ChoiceField(
         choices=[
-            (NUMBER, _("at most so many jobs at once")),
+            (NUMBER, SO_MANY),
             (LimitWord.SEQUENTIAL.value, _("one job at a time in strict order")),
             (LimitWord.NONE.value, _("as many as the workers can")),
             (LimitWord.SETTINGS.value, _("what the settings say")),
@@ -123,10 +125,17 @@ class LimitForm(QueueForm):
     concurrency = forms.IntegerField(min_value=1, max_value=MAX_CONCURRENCY, required=False)
 
     def clean(self) -> dict[str, Any]:
-        """A number is asked for only where one is chosen."""
+        """A number is asked for where one is chosen, and beside another choice it is not known what is meant."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        if given.get("limit") == NUMBER and not given.get("concurrency") and "concurrency" not in self.errors:
+        if "concurrency" in self.errors or "limit" in self.errors:
+            return given
+        if given["limit"] == NUMBER and given["concurrency"] is None:
             self.add_error("concurrency", _("Say how many."))
+        elif given["limit"] != NUMBER and given["concurrency"] is not None:
+            self.add_error(
+                "concurrency",
+                _("A number is for “%(choice)s”: choose that, or empty this field.") % {"choice": SO_MANY},
+            )
         return given
 
     @property

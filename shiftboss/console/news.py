@@ -94,6 +94,6 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
         case Act.RESUME, "running", _after:
             return _("Queue {queue} was not paused.")
         case Act.LIMIT, _before, _after:
-            return _("Of queue {queue} this runs from now on: {limit}. Jobs that run already go on.")
+            return _("Queue {queue} from now on: {limit}. Jobs that run already go on.")
         case _:
             return _("Queue {queue} is claimed again.")

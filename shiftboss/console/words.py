@@ -87,6 +87,15 @@ BACKFILL_STATES: dict[str, Promise] = {
     Standing.FINISHED: pgettext_lazy("state of a backfill", "finished"),
 }
 
+OF_ITEMS: dict[str, Promise] = {
+    "waiting": pgettext_lazy("state of an item", "waiting"),
+    "live": pgettext_lazy("state of an item", "live"),
+    "quarantined": pgettext_lazy("state of an item", "quarantined"),
+    "completed": pgettext_lazy("state of an item", "completed"),
+    "cancelled": pgettext_lazy("state of an item", "cancelled"),
+    "discarded": pgettext_lazy("state of an item", "discarded"),
+}
+
 BACKFILL_BUTTONS: dict[str, Promise] = {
     Act.PAUSE_BACKFILL: pgettext_lazy("act", "Pause"),
     Act.RESUME_BACKFILL: pgettext_lazy("act", "Resume"),

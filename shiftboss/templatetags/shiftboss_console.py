@@ -114,6 +114,12 @@ def backfill_act(name: str) -> str:
 
 
 @register.filter
+def limit(word: str) -> str:
+    """How many jobs of a queue run at once."""
+    return words.limit(word)
+
+
+@register.filter
 def kind(job: JobRow | JobDetail) -> str:
     """How a job came to be, where it is a rerun or of a backfill."""
     return words.spoken(words.KINDS, job.kind) if job.kind in words.KINDS else ""

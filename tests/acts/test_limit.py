@@ -1,6 +1,7 @@
 """How many jobs of a queue run at once, said by people through every door, and by settings."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from shiftboss.queue.store import audit, queues
 from shiftboss.queue.store.queues import Limit, Limited
 from shiftboss.queue.store.statement import run
 from tests.acts.people import a_request, person
+from tests.console import scenes
 from tests.console.callers import Caller, token_of, user
 from tests.store.making import SYSTEM, scalar
 
@@ -123,7 +125,7 @@ def test_the_command_line_limits_a_queue_and_lists_it(capsys: pytest.CaptureFixt
         "queue mail: limit 3 (was unlimited)",
         "queue mail: limit sequential (was 3)",
         "queue mail: limit unlimited (was sequential)",
-        "queue mail: limit unlimited already",
+        "queue mail: limit unlimited, as the settings say",
     ]
     assert cli.main(["queues", "limit", "mail", "2", *why, "--format", "json"]) == 0
     outcome = {"queue": "mail", "before": "unlimited", "after": "2"}
@@ -144,7 +146,7 @@ def test_the_page_limits_a_queue_and_shows_it(client: Any) -> None:
     typed = {"queue": "mail", "reason": "because"}
     for form, expected in (
         ({"limit": "number", "concurrency": 3}, Limit(3)),
-        ({"limit": "sequential", "concurrency": 3}, Limit(1, sequential=True)),
+        ({"limit": "sequential", "concurrency": ""}, Limit(1, sequential=True)),
         ({"limit": "none"}, Limit()),
     ):
         assert client.post(address, typed | form).status_code == 303
@@ -154,11 +156,83 @@ def test_the_page_limits_a_queue_and_shows_it(client: Any) -> None:
     assert client.post(address, {"queue": "mail", "limit": "none"}).status_code == 422
     assert client.post(address, typed | {"limit": "number", "concurrency": 7}).status_code == 303
     page = client.get(reverse("shiftboss:queues")).content.decode()
-    assert "0 of 7 taken" in page
+    assert "0 of 7 slots taken" in page
     assert "7 at once" in page
-    assert 'value="7"' in client.get(address, {"queue": "mail"}).content.decode()
     page = client.get(reverse("shiftboss:audit")).content.decode()
     assert "no limit → 7 at once" in page
+
+
+def test_the_page_refuses_a_number_beside_another_choice(client: Any) -> None:
+    client.force_login(user("pat"))
+    typed = {"queue": "mail", "reason": "because", "limit": "sequential", "concurrency": 3}
+    response = client.post(reverse("shiftboss:limits"), typed)
+    assert response.status_code == 422
+    assert "A number is for “at most so many jobs at once”" in response.content.decode()
+    assert now() is None
+
+
+@pytest.mark.usefixtures("said")
+def test_the_form_says_what_holds_now_and_what_the_settings_say(client: Any) -> None:
+    client.force_login(user("pat"))
+
+    def form(queue: str = "mail") -> str:
+        return " ".join(client.get(reverse("shiftboss:limits"), {"queue": queue}).content.decode().split())
+
+    assert "Now: no limit." in form("other")
+    assert "what the settings say: no limit<" in form("other")
+    acts.limit("mail", by=person(), limit=LimitWord.SETTINGS, reason="because")
+    assert "Now: 4 at once, as the settings say." in form()
+    acts.limit("mail", by=person(), limit=2, reason="because")
+    assert "Now: 2 at once, set by <bdi>kim</bdi>." in form()
+    assert "what the settings say: 4 at once<" in form()
+    assert 'placeholder="2"' in form()
+    acts.limit("mail", by=person(), limit=LimitWord.SEQUENTIAL, reason="because")
+    assert "Now: one at a time in strict order, set by" in form()
+
+
+def test_a_limit_is_seen_wherever_its_jobs_wait(client: Any) -> None:
+    client.force_login(user("pat"))
+    [mail, other] = [scenes.job(queue=queue) for queue in ("mail", "default")]
+
+    def page(job_id: int) -> str:
+        text = client.get(reverse("shiftboss:job", args=[job_id])).content.decode()
+        return " ".join(re.sub(r"<[^>]*>", "", text).split())
+
+    def overview() -> list[str]:
+        text = client.get(reverse("shiftboss:overview")).content.decode()
+        return re.findall(r'<a class="tag" href="/queues/">([^<]*)</a>', text)
+
+    assert overview() == []
+    acts.limit("mail", by=person(), limit=3, reason="because")
+    assert "Queue mail runs at most 3 jobs at once: 0 of 3 slots are taken." in page(mail)
+    assert "at once" not in page(other)
+    assert overview() == ["limit 3"]
+    acts.limit("mail", by=person(), limit=LimitWord.SEQUENTIAL, reason="because")
+    assert "Queue mail runs one job at a time in strict order: 0 of 1 slots are taken." in page(mail)
+    assert overview() == ["one at a time"]
+    acts.limit("mail", by=person(), limit=LimitWord.NONE, reason="because")
+    assert "in strict order" not in page(mail)
+    assert overview() == []
+
+
+def test_the_command_line_tells_a_lifted_limit_from_none_and_status_shows_limits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def sh(*words: str) -> list[str]:
+        assert cli.main([*words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    scenes.job(queue="mail")
+    assert sh("queues", "list")[1].split()[-2:] == ["-", "-"]
+    acts.limit("mail", by=person(), limit=LimitWord.NONE, reason="because")
+    assert sh("queues", "list")[1].split()[-2:] == ["lifted", "-"]
+    assert "  mail  available 1" in sh("status")[1]
+    acts.limit("mail", by=person(), limit=3, reason="because")
+    assert sh("status")[1].startswith("  mail  limit 0 of 3  available 1")
+    acts.limit("mail", by=person(), limit=LimitWord.SEQUENTIAL, reason="because")
+    assert sh("status")[1].startswith("  mail  limit 0 of 1 sequential  available 1")
+    assert cli.main(["queues", "limit", "mail", "--reset", "--reason", "because"]) == 0
+    assert capsys.readouterr().out == "queue mail: limit unlimited, as the settings say (was sequential)\n"
 
 
 def test_a_queue_with_a_limit_is_shown_without_any_job() -> None:

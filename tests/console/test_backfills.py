@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.test import Client
 from shiftboss import acts, cli
 from shiftboss.console import figures
 from shiftboss.queue.store import audit, backfill, operate, upkeep
-from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.backfill import BackfillRow, NewBackfill
 from shiftboss.queue.store.statement import run
 from tests.acts.people import person
 from tests.console.callers import Caller, problem, token_of, told, user
@@ -70,9 +71,39 @@ def test_the_list_leads_to_each_with_how_far_it_is(browser: Client) -> None:
     page = browser.get("/backfills/").content.decode()
     assert f'href="/backfills/{number}/"' in page
     assert "1 of 4 items completed" in page
+    [row] = re.findall(rf'<tr data-key="backfill-{number}">(.*?)</tr>', page, re.DOTALL)
+    assert re.findall(r'data-label="(Failed|Cancelled)">(?:<[^>]*>)?(\d+)', row) == [
+        ("Failed", "2"),
+        ("Cancelled", "0"),
+    ]
     shown = text_of(browser.get(f"/backfills/{number}/").content)
     for words in ("Waiting 0", "Live 1", "Quarantined 1", "Completed 1", "Cancelled 0", "Discarded 1"):
         assert words in shown
+    run(backfill.cancel(number, authority=SYSTEM))
+    page = browser.get("/backfills/").content.decode()
+    assert re.findall(r'data-label="(Failed|Cancelled)">(?:<[^>]*>)?(\d+)', page) == [
+        ("Failed", "1"),
+        ("Cancelled", "2"),
+    ]
+
+
+def test_a_paused_one_says_what_that_means_and_its_forms_say_what_there_is(browser: Client) -> None:
+    number = begun(4, concurrency=3)
+    one_of_each_end(number)
+    run(backfill.pause(number, authority=SYSTEM))
+
+    def said(path: str = "") -> str:
+        return text_of(browser.get(f"/backfills/{number}/{path}").content)
+
+    assert re.search(
+        r"Paused since \d\d:\d\d UTC: no more of its items are enqueued\. Jobs that it has go on\.", said()
+    )
+    assert "1 live · 1 quarantined · 1 completed · 1 discarded" in said("cancellations/")
+    assert "It is paused: nothing is enqueued before somebody resumes it." in said("retries/")
+    run(backfill.cancel(number, authority=SYSTEM))
+    assert re.search(r"Finished Nothing waits\. What failed can be run again\. It is paused since", said())
+    run(backfill.resume(number, authority=SYSTEM))
+    assert "It is paused" not in said() + said("retries/")
 
 
 def test_a_page_has_so_many_and_leads_to_older_ones(browser: Client, monkeypatch: Any) -> None:
@@ -190,10 +221,23 @@ def test_the_command_line_does_what_the_pages_do(capsys: Any) -> None:
     assert sh("pause", number, "--reason", "busy") == f"backfill {number} (receipts 2026): paused\n"
     assert sh("pause", number, "--reason", "busy") == f"backfill {number} (receipts 2026): paused already\n"
     assert sh("resume", number) == f"backfill {number} (receipts 2026): running\n"
+    for word in ("pause", "resume", "retry"):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(["backfills", word, number, "--reason", "busy", "--yes"])
+    capsys.readouterr()
     said = sh("cancel", number, "--reason", "wrong", "--yes")
     assert said == f"backfill {number} (receipts 2026): 3 items cancelled or asked to end\n"
     answer = json.loads(sh("retry", number, "--format", "json"))
     assert (answer["items"], answer["backfill"]["waiting"]) == (3, 3)
+    sh("cancel", number, "--reason", "wrong", "--yes")
+    sh("pause", number, "--reason", "busy")
+    assert sh("retry", number) == (
+        f"backfill {number} (receipts 2026): 3 items are to run again; it is paused: resume it\n"
+    )
+    one = str(begun(1, name="one"))
+    assert (
+        sh("cancel", one, "--reason", "x", "--yes") == f"backfill {one} (one): 1 item cancelled or asked to end\n"
+    )
     assert cli.main(["backfills", "show", "999999"]) == 1
     assert cli.main(["backfills", "pause", number]) == 2
     assert cli.main(["backfills", "cancel", number, "--reason", "x"]) == 2, "nobody can be asked"
@@ -204,10 +248,15 @@ def test_the_bar_shows_also_one_among_millions() -> None:
     one_of_each_end(number)
     row = run(backfill.backfill(number, authority=SYSTEM))
     assert row
-    assert [(part.kind, part.x, part.width) for part in figures.parts(row)] == [
-        ("completed", 0, 333),
-        ("failed", 333, 667),
-    ]
+    assert drawn(row) == [("completed", 0, 333), ("failed", 333, 667)]
+    many = replace(row, completed=10**6, quarantined=1, discarded=0, cancelled=1, live=1)
+    assert drawn(many) == [("completed", 0, 988), ("failed", 988, 4), ("cancelled", 992, 4), ("live", 996, 4)]
+    assert drawn(replace(many, waiting=1))[0] == ("completed", 0, 984)
+
+
+def drawn(row: BackfillRow) -> list[tuple[str, int, int]]:
+    """The parts of the bar."""
+    return [(part.kind, part.x, part.width) for part in figures.parts(row)]
 
 
 # Four things told apart

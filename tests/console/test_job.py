@@ -235,7 +235,7 @@ def telling(*notes: Note) -> int:
 @pytest.mark.parametrize(
     ("told", "percent", "says"),
     [
-        ('{"value": 3000, "total": 4000, "message": "pages of <b>"}', "75", "3,000 of 4,000 pages of <b>"),
+        ('{"value": 3000, "total": 4000, "message": "pages of <b>"}', "75", "3,000 of 4,000 · pages of <b>"),
         ('{"value": 7, "total": 4}', "100", "7 of 4"),
         ('{"value": 2.34567}', None, "2.35"),
         ('{"value": 1, "total": 0}', None, "1 of 0"),
@@ -243,6 +243,7 @@ def telling(*notes: Note) -> int:
         ('{"value": "half", "total": 2, "message": 7}', None, "total 2 · value half · message 7"),
         ('{"value": 1e30, "total": true}', None, f"total true · value {10**30}"),
         ("[1, 2]", None, "[1, 2]"),
+        ('{"value": 2, "stage": "upload"}', None, "2 · stage upload"),
     ],
 )
 def test_a_job_shows_how_far_it_is(browser: Client, told: str, percent: str | None, says: str) -> None:
@@ -256,6 +257,18 @@ def test_a_job_without_progress_or_checkpoint_shows_none(browser: Client) -> Non
     page = shown(browser, scenes.job())
     assert "Progress" not in page
     assert "Checkpoint" not in page
+
+
+def test_an_error_that_is_no_end_is_said_to_be_the_last_one(browser: Client) -> None:
+    worker = scenes.worker()
+    job_id = scenes.job(max_attempts=2)
+    assert "Last error:" not in shown(browser, job_id)
+    scenes.failed(scenes.claimed(worker), worker)
+    assert "Last error:" in shown(browser, job_id)
+    run(upkeep.stage(authority=scenes.SYSTEM))
+    assert [held.id for held in scenes.claimed(worker)] == [job_id]
+    assert "Last error:" in shown(browser, job_id)
+    assert "Last error:" not in shown(browser, scenes.quarantined_job(scenes.worker()))
 
 
 @pytest.mark.requirement("L16", "L17", "L18")

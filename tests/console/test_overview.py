@@ -91,6 +91,27 @@ def test_a_worker_shows_what_its_jobs_are_lent(browser: Client) -> None:
     assert not re.findall(LENT, row(overview(browser), worker))
 
 
+@pytest.mark.requirement("N13", "R3")
+def test_a_worker_says_how_many_executors_are_to_end_and_what_no_observer_got(browser: Client) -> None:
+    worker = scenes.worker("default")
+    scenes.heartbeat(worker)
+    assert "to be ended" not in row(overview(browser), worker)
+    assert "observer" not in row(overview(browser), worker)
+    scenes.heartbeat(worker, tainted=1, dropped=1200)
+    line = row(overview(browser), worker)
+    said = [" ".join(unescape(re.sub(r"<[^>]*>", "", one)).split()) for one in re.findall(LENT, line, re.DOTALL)]
+    assert said == [
+        "1 executor is to be ended: a handler did not end when it was asked to",
+        "1,200 observations reached no observer",
+    ]
+    scenes.heartbeat(worker, tainted=2)
+    assert "2 executors are to be ended: handlers did not end when they were asked to" in row(
+        overview(browser), worker
+    )
+    scenes.heartbeat(worker, state="stopped", tainted=2)
+    assert "to be ended" not in row(overview(browser), worker)
+
+
 def test_a_worker_that_fell_silent_is_shown_as_lost(browser: Client) -> None:
     worker = scenes.worker("default", lease_seconds=0.001)
     page = overview(browser)

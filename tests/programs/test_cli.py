@@ -10,6 +10,7 @@ import pytest
 from shiftboss.cli import main
 from shiftboss.queue.errors import UnsupportedDatabase
 from shiftboss.supervisor_conf import readiness
+from tests.console import scenes
 from tests.programs.tree import environment, shiftboss
 from tests.store.making import a_worker, execute, says
 
@@ -159,6 +160,20 @@ def test_status_in_words_calls_a_silent_worker_lost_and_leaves_out_those_long_st
     assert "running" not in "".join(workers)
     assert main(["status", "--format", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["workers"]) == 3
+
+
+@pytest.mark.requirement("N13", "R3")
+@pytest.mark.django_db
+def test_status_says_how_many_executors_are_to_end_and_what_no_observer_got(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHIFTBOSS_HOME", str(home))
+    scenes.heartbeat(a_worker(), tainted=2, dropped=1200)
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "    2 executors are to be ended: handlers did not end when they were asked to",
+        "    observations that reached no observer: 1,200",
+    ]
 
 
 @pytest.mark.parametrize("command", ["status", "up"])

@@ -12,7 +12,9 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 
 from shiftboss.queue.authority import System
+from shiftboss.queue.contract import Note, NoteKind
 from shiftboss.queue.states import State
+from shiftboss.queue.store import notes as store_notes
 from shiftboss.queue.store import queues
 from shiftboss.queue.store.statement import run
 from tests.programs.shell import Shell
@@ -131,6 +133,15 @@ def test_nothing_that_is_shown_is_obeyed_by_a_terminal(sh: Shell) -> None:
         assert "\x1b" not in out
         assert "\u202e" not in out
         assert "\\x1b[2J\\u202eevil" in out
+
+
+@pytest.mark.requirement("L17")
+def test_what_a_handler_tells_is_shown_under_the_name_that_it_gave(sh: Shell, worker: int) -> None:
+    [lease] = making.running(worker)
+    notes = [(lease, Note(NoteKind.EVENT, '{"rows": 12}', "imported"))]
+    run(store_notes.note(notes, authority=SYSTEM, worker_id=worker))
+    shown = sh("jobs", "show", lease.job_id).out.splitlines()[-1].split("  ")
+    assert [part.strip() for part in shown if part][-3:] == ["event imported", "1", '{"rows": 12}']
 
 
 @pytest.mark.parametrize("job_id", [1, 2**63 - 1])

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import Acted
-from shiftboss.console import addresses, figures, filters, live
+from shiftboss.console import addresses, figures, filters, live, words
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
@@ -86,7 +86,7 @@ def index(request: HttpRequest) -> HttpResponse:
         rows = run(store.backfills(authority=System(), before_id=before, limit=PAGE + 1))
     page = rows[:PAGE]
     context = {
-        "backfills": [(row, figures.parts(row)) for row in page],
+        "backfills": [(row, figures.parts(row), figures.failed(row)) for row in page],
         "before": before,
         "older": page[-1].id if len(rows) > len(page) else None,
     }
@@ -144,6 +144,10 @@ class BackfillActing(Acting):
             "form": form or self.new_form(),
             "question": self.of.question % {"name": row.name},
             "effect": self.of.effect,
+            "idle": self.act is Act.RETRY_BACKFILL and row.paused_at is not None,
+            "tally": [
+                (n, words.spoken(words.OF_ITEMS, name)) for name in words.OF_ITEMS if (n := getattr(row, name))
+            ],
             "asks": True,
         }
         return self.answer(context, said)

@@ -66,6 +66,7 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         events = run(read.events(authority=System(), job_id=job_id))
         acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
         pauses = run(queues.pauses(authority=System())) if job.state in WAITING else []
+        limits = run(queues.limits(authority=System())) if job.state in WAITING else []
     context = {
         "job": job,
         "attempts": list(zip(attempts, retry_kinds(attempts), strict=False)),
@@ -74,6 +75,7 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         "events": events,
         "offers": offers.on_page(job, to=person),
         "pause": next((pause for pause in pauses if pause.queue == job.queue), None),
+        "limited": next((one for one in limits if one.queue == job.queue and one.limit.concurrency), None),
         "reruns": audits.reruns(acts_on_it),
         "acts": audits.lines(acts_on_it) if person.allows(VIEW_AUDIT) else [],
     }

@@ -1,10 +1,8 @@
 """The queues, and pausing, resuming and limiting them."""
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 
-from shiftboss import acts
+from shiftboss import acts, conf
 from shiftboss.acts import Acted, LimitWord
 from shiftboss.console import addresses, figures, filters, live
 from shiftboss.console.forms import NUMBER, LimitForm, QueueForm, ReasonForm
@@ -86,13 +84,14 @@ class Limiting(QueueActing):
     form = LimitForm
 
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
-        """The form, filled in with the limit that there is."""
+        """The form, and the limit that there is."""
         name = filters.queue_of(self.request.POST if self.request.method == "POST" else self.request.GET)
         limited = _limit_of(name)
         context = {
             "queue": name,
             "limited": limited,
-            "form": form or self.new_form(queue=name, **_chosen(limited.limit if limited else Limit())),
+            "settings_say": Limit.of(conf.get().queues.get(name)).word,
+            "form": form or self.new_form(queue=name, limit=_choice(limited)),
             "asks": True,
         }
         return self.answer(context, said)
@@ -102,10 +101,9 @@ class Limiting(QueueActing):
         return acts.limit(by=person_of(self.request), **form.wish)
 
 
-def _chosen(limit: Limit) -> dict[str, Any]:
-    if limit.sequential:
-        return {"limit": LimitWord.SEQUENTIAL.value}
-    return {"limit": NUMBER, "concurrency": limit.concurrency or ""}
+def _choice(limited: Limited | None) -> str:
+    """A number is the likeliest wish, but for a sequential queue."""
+    return LimitWord.SEQUENTIAL.value if limited and limited.limit.sequential else NUMBER
 
 
 def _limit_of(name: str) -> Limited | None:
