@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftboss.queue.runtime.frames import MAX_FRAME_BYTES, Unpacker, pack
+from shiftboss.queue.runtime.frames import MARK, MAX_FRAME_BYTES, Unpacker, pack
 
 pytestmark = pytest.mark.requirement("R7")
 
@@ -48,10 +48,13 @@ def test_lone_surrogates_and_nul_cross() -> None:
 
 
 GARBAGE = {
-    "no object": struct.pack(">I", 2) + b"[]",
-    "no json": struct.pack(">I", 3) + b"{x}",
-    "no text": struct.pack(">I", 2) + b"\xff\xff",
-    "a length beyond reason": struct.pack(">I", MAX_FRAME_BYTES + 1),
+    "no object": MARK + struct.pack(">I", 2) + b"[]",
+    "no json": MARK + struct.pack(">I", 3) + b"{x}",
+    "no text": MARK + struct.pack(">I", 2) + b"\xff\xff",
+    "a length beyond reason": MARK + struct.pack(">I", MAX_FRAME_BYTES + 1),
+    "a line of text": b"12345 of 67890 done\n",
+    "zeros": bytes(8),
+    "a line of text before a message": b"0\n" + pack({"a": 1}),
 }
 
 

@@ -23,6 +23,8 @@ log = logging.getLogger("shiftboss.executor")
 
 START_SECONDS = 120.0
 """Loading a project's tasks takes no longer."""
+CUT_OFF_SECONDS = 0.5
+"""The end of the socket and that of the process come this close to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,17 @@ class ExecutorProcess(asyncio.Protocol):
             self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is at its end: all that the executor said has been heard."""
+        """The socket is at its end: all that the executor said has been heard.
+
+        One that has closed it and lives would go on for ever, with jobs of whose end nobody would hear.
+        """
         self._closed.set()
+        asyncio.get_running_loop().call_later(CUT_OFF_SECONDS, self._end_the_cut_off)
+
+    def _end_the_cut_off(self) -> None:
+        if not self._pid_is_free:
+            log.error("executor.cut_off", extra={"pid": self.pid})
+            self.kill()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         exit_code = await process.wait()

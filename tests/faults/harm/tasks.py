@@ -1,11 +1,16 @@
 """One kind of harm each. Those that can be repeated log their attempts as `tests.faults.audit` reads them."""
 
+import ctypes
+import json
+import os
+import socket
+import sys
 import time
 from typing import Any
 
 from shiftboss import task
 from tests.faults.witness.tasks import witnessed
-from tests.runtime.tasks import write
+from tests.runtime.tasks import opened, write
 
 
 @task(takes_context=True)
@@ -16,3 +21,57 @@ def listen_at_first(context: Any) -> None:
             time.sleep(0.01)
         if context.cancelled is not None:
             write(f"heard-{context.cancelled}", f"{context.job_id}.{context.fence}")
+
+
+@task(takes_context=True, max_attempts=1)
+def segfault(context: Any) -> None:
+    """Read what is nobody's."""
+    with witnessed(context):
+        ctypes.string_at(0)
+
+
+@task(takes_context=True, max_attempts=1)
+def leave(context: Any, code: int) -> None:
+    """End the process past everything that Python does at its end."""
+    with witnessed(context):
+        os._exit(code)
+
+
+def _orders() -> dict[str, Any]:
+    """What the keeper has told this executor on its command line."""
+    orders: dict[str, Any] = json.loads(sys.argv[-1])
+    return orders
+
+
+def _wait_until(gate: str) -> None:
+    while not opened(gate):
+        time.sleep(0.01)
+
+
+@task(takes_context=True, max_attempts=1)
+def close_pipe(context: Any, gate: str) -> None:
+    """Close all that is open from the keeper's pipe on, and go on, at the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            os.close(_orders()["socket"])
+            _wait_until(gate)
+
+
+@task(takes_context=True, max_attempts=1)
+def write_garbage(context: Any, text: str, gate: str) -> None:
+    """Write these bytes, in hexadecimal digits, into the keeper's pipe, and go on, at the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            os.write(_orders()["socket"], bytes.fromhex(text))
+            _wait_until(gate)
+
+
+@task(takes_context=True, max_attempts=1)
+def read_along(context: Any, gate: str) -> None:
+    """Take away what the keeper says, at the first attempt."""
+    with witnessed(context):
+        if context.fence == 1:
+            with socket.socket(fileno=os.dup(_orders()["socket"])) as mine:
+                write("reads", context.job_id)
+                mine.recv(7)  # a part of a message: the rest makes no sense
+            _wait_until(gate)
