@@ -150,7 +150,7 @@ def _take(queue: deque[tuple[Lease, Outcome]]) -> list[tuple[Lease, Outcome]]:
 def _size(outcome: Outcome) -> int:
     match outcome:
         case Done():
-            return len(outcome.result or "")
+            return len(outcome.result) if outcome.result is not None else 0
         case Failed():
             return len(outcome.traceback)
     return 0
