@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import resource
 import socket
 import sys
 import time
@@ -75,3 +76,46 @@ def read_along(context: Any, gate: str) -> None:
                 write("reads", context.job_id)
                 mine.recv(7)  # a part of a message: the rest makes no sense
             _wait_until(gate)
+
+
+@task(takes_context=True, max_attempts=1)
+def eat_memory(context: Any) -> None:
+    """Ask for more memory than the process may have."""
+    with witnessed(context):
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**26, limits[1]))
+        try:
+            bytearray(2**32)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@task(takes_context=True, max_attempts=1)
+def fork_many(context: Any, number: int) -> list[int]:
+    """Fork so many that live on in sessions of their own, and fall; the next attempt tells who is still there."""
+    folder = os.environ["TEST_LOG"]
+    with witnessed(context):
+        if context.fence > 1:
+            pids = [int(name.removeprefix("forked-")) for name in os.listdir(folder) if name.startswith("forked-")]
+            write("forked", len(pids))
+            return [pid for pid in pids if _is_there(pid)]
+        for _ in range(number):
+            if not os.fork():
+                os.setsid()
+                os.close(os.open(f"{folder}/forked-{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
+                time.sleep(600)
+                os._exit(0)
+        while sum(name.startswith("forked-") for name in os.listdir(folder)) < number:
+            time.sleep(0.01)
+        os.kill(os.getpid(), 9)
+        return []
