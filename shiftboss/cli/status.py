@@ -1,6 +1,7 @@
 """`shiftboss status`: what the queues hold and how the workers are."""
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 from shiftboss.cli.command import Commands, take_format
@@ -66,22 +67,28 @@ def _as_text(report: dict[str, Any]) -> str:
 
 def _worker_as_text(worker: dict[str, Any]) -> str:
     state = worker["state"] if worker["alive"] or worker["state"] == "stopped" else "lost"
-    return (
+    line = (
         f"  {worker['pool']}  {worker['host']}:{worker['pid']}  {state}  "
         f"{worker['in_use']} of {worker['slots']} busy  heartbeat {worker['heartbeat_age_seconds']:.1f} s ago "
         f"(lease {worker['lease_seconds']:g} s)"
-        + "".join(
-            f"\n    {cell(name)}: {lent['lent']} of {lent['made']} lent, {lent['waiting']} waiting"
-            for name, lent in sorted(worker["resources"].items())
-        )
-        + (f"\n    {_to_end(worker['tainted'])}" if worker["alive"] and worker["tainted"] else "")
-        + (f"\n    observations that reached no observer: {worker['dropped']:,}" if worker["alive"] and worker["dropped"] else "")
     )
+    return "\n    ".join([line, *_below(worker)])
+
+
+def _below(worker: dict[str, Any]) -> Iterator[str]:
+    """What its jobs are lent, and what goes not as it should."""
+    for name, lent in sorted(worker["resources"].items()):
+        yield f"{cell(name)}: {lent['lent']} of {lent['made']} lent, {lent['waiting']} waiting"
+    if worker["alive"] and worker["tainted"]:
+        yield _to_end(worker["tainted"])
+    if worker["alive"] and worker["dropped"]:
+        yield f"observations that reached no observer: {worker['dropped']:,}"
 
 
 def _to_end(executors: int) -> str:
-    number = "1 executor is" if executors == 1 else f"{executors} executors are"
-    return f"{number} to be ended: handlers did not end when they were asked to"
+    if executors == 1:
+        return "1 executor is to be ended: a handler did not end when it was asked to"
+    return f"{executors} executors are to be ended: handlers did not end when they were asked to"
 
 
 def _is_long_stopped(worker: dict[str, Any]) -> bool:

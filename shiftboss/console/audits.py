@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 from django.utils.translation import gettext as _
 
+from shiftboss.acts import LimitWord
 from shiftboss.console import words
 from shiftboss.console.text import number, stored
 from shiftboss.permissions import Act
@@ -76,7 +78,8 @@ def _change(row: AuditRow) -> str:
         case Act.CANCEL if after.get("state") == State.RUNNING:
             return _("end requested")
         case Act.LIMIT:
-            return f"{words.limit(before['state'])} → {words.limit(after['state'])}"
+            change = f"{words.limit(before['state'])} → {words.limit(after['state'])}"
+            return _("%(change)s, as the settings say") % {"change": change} if _is_reset(asked) else change
         case Act.RETRY_BACKFILL | Act.CANCEL_BACKFILL:
             return _("%(items)s items") % {"items": number(after.get("items", 0))}
         case Act.PURGE:
@@ -84,6 +87,11 @@ def _change(row: AuditRow) -> str:
     if before.get("state") is None or after.get("state") is None:
         return ", ".join(str(value) for value in asked.values())
     return f"{_state(before['state'])} → {_state(after['state'])}"
+
+
+def _is_reset(asked: dict[str, Any]) -> bool:
+    """Whether the settings were to hold again, and not what they say was wished for."""
+    return bool(asked.get("limit") == LimitWord.SETTINGS)
 
 
 def _bulk_change(batches: list[AuditRow]) -> str:

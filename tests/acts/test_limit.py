@@ -160,6 +160,8 @@ def test_the_page_limits_a_queue_and_shows_it(client: Any) -> None:
     assert "7 at once" in page
     page = client.get(reverse("shiftboss:audit")).content.decode()
     assert "no limit → 7 at once" in page
+    assert client.post(address, typed | {"limit": "settings"}).status_code == 303
+    assert "7 at once → no limit, as the settings say" in client.get(reverse("shiftboss:audit")).content.decode()
 
 
 def test_the_page_refuses_a_number_beside_another_choice(client: Any) -> None:
