@@ -2,11 +2,11 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import psutil
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from shiftboss.queue.contract import Lease
@@ -54,12 +54,12 @@ def test_handlers_have_connections_of_their_own_that_work_though_the_server_has_
     [executor] = worker.executors()
     assert sockets(psutil.Process(worker.pid)) & sockets(executor) == set()
     (house.folder / "go").touch()
-    pids = {int(str(wait_for_state(one, State.COMPLETED).result)) for one in first}
+    pids = {int(str(wait_for_state(one, State.COMPLETED, seconds=60).result)) for one in first}
     assert pids == {int(pid) for pid in house.wrote("asked")}
     assert len(pids) == threads
     more = [errands.ask_the_database.enqueue().id for _ in range(30)]
     for one in more:
-        assert int(str(wait_for_state(one, State.COMPLETED).result)) in pids
+        assert int(str(wait_for_state(one, State.COMPLETED, seconds=60).result)) in pids
     assert {pid for (pid,) in making.rows(OF_HANDLERS)} == pids
     for pid in pids:
         making.rows("select pg_terminate_backend(%s)", pid)
@@ -67,7 +67,7 @@ def test_handlers_have_connections_of_their_own_that_work_though_the_server_has_
     wait_for(lambda: making.rows(still_there, list(pids)) == [], seconds=20)
     again = [errands.ask_the_database.enqueue().id for _ in range(20)]
     for one in again:
-        assert int(str(wait_for_state(one, State.COMPLETED).result)) not in pids
+        assert int(str(wait_for_state(one, State.COMPLETED, seconds=60).result)) not in pids
     assert [attempts(one) for one in (*first, *more, *again)] == [[]] * (threads + 50)
 
 
@@ -77,32 +77,52 @@ def test_a_program_that_a_handler_starts_tells_it_its_own_exit_code(house: House
     [executor] = worker.executors()
     jobs = [errands.ask_a_program.enqueue(7).id for _ in range(40)]
     for one in jobs:
-        assert wait_for_state(one, State.COMPLETED, seconds=40).result == "7"
+        assert wait_for_state(one, State.COMPLETED, seconds=60).result == "7"
     assert worker.executors() == [executor]
     # What they left behind is nobody's child here, and no zombie.
     wait_for(lambda: executor.children() == [], seconds=20)
 
 
-def waiting_claims() -> list[tuple[object, ...]]:
-    """Claims that wait for a lock."""
-    return making.rows(
-        "select pid from pg_stat_activity where application_name = 'shiftboss work' and wait_event_type = 'Lock'"
-        " and query like '%%picked%%'"
-    )
+GATE = 4711
+HOLD_CLAIMS = f"""
+create function hold_claims() returns trigger language plpgsql as $$
+begin
+    while not pg_try_advisory_xact_lock_shared({GATE}) loop
+        perform pg_sleep(0.01);
+    end loop;
+    return new;
+end $$;
+create trigger hold_claims before update on shiftboss_job for each row when (new.state = 'running')
+    execute function hold_claims();
+select pg_advisory_lock({GATE});
+"""
+
+
+@pytest.fixture
+def gate(dsn: str) -> Iterator[Callable[[], None]]:
+    """Every claim stops in its middle, until the gate is opened."""
+    making.execute(HOLD_CLAIMS)
+    yield lambda: making.execute("select pg_advisory_unlock(%s)", GATE)
+    making.execute("select pg_advisory_unlock_all(); drop function hold_claims cascade")
+
+
+def claims_under_way() -> list[tuple[object, ...]]:
+    """Claims that stand at the gate."""
+    return making.rows("select pid from pg_stat_activity where wait_event = 'PgSleep'")
 
 
 @pytest.mark.requirement("L26", "N12", "L30")
-def test_what_is_claimed_while_a_worker_stops_is_given_back(house: House) -> None:
-    """SIGTERM comes while a claim is under way: held up by a lock, and let go when the drain has begun."""
-    worker = house.worker(POLL_SECONDS=0.1, **LONG)
-    with transaction.atomic():
-        making.execute("lock table shiftboss_job in access exclusive mode")
-        jobs = [tasks.note.enqueue(number).id for number in range(20)]
-        wait_for(waiting_claims, seconds=20)
-        worker.kill(signal.SIGTERM)
-        wait_for(lambda: worker.says("keeper.draining"), seconds=20)
-    assert worker.process.wait(30) == 0
+def test_what_is_claimed_while_a_worker_stops_is_given_back(gate: Callable[[], None], house: House) -> None:
+    """SIGTERM comes in the middle of a claim, which is let go when the drain has begun."""
+    worker = house.worker(**LONG)
+    jobs = [tasks.note.enqueue(number).id for number in range(20)]
+    wait_for(claims_under_way, seconds=20)
+    worker.kill(signal.SIGTERM)
+    wait_for(lambda: worker.says("keeper.draining"), seconds=20)
+    gate()
+    assert worker.process.wait(60) == 0
     assert totals() == {State.AVAILABLE: 20}
+    assert sum(job(one).fence for one in jobs) > 0
     for one in jobs:
         assert (job(one).failures, job(one).losses) == (0, 0)
         assert [attempt.outcome for attempt in attempts(one)] == ["released"] * job(one).fence
@@ -134,7 +154,7 @@ def test_without_a_maintainer_workers_do_its_work(house: House) -> None:
     soon = timezone.now() + timedelta(seconds=0.5)
     later = tasks.note.using(run_after=soon).enqueue("later").id
     house.worker(STAGE_SECONDS=0.02, REAP_SECONDS=0.02, **LONG)
-    assert wait_for_state(later, State.COMPLETED).fence == 1
-    done = wait_for_state(orphan.job_id, State.COMPLETED)
+    assert wait_for_state(later, State.COMPLETED, seconds=60).fence == 1
+    done = wait_for_state(orphan.job_id, State.COMPLETED, seconds=60)
     assert (done.fence, done.losses) == (2, 1)
     assert house.wrote("ran") == {"later": 1, "orphan": 1}

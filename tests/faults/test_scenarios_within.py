@@ -1,6 +1,7 @@
 """What a worker decides in trouble, by itself: who is blamed, from when a lease counts, who goes first."""
 
 import asyncio
+import json
 import signal
 import sys
 import time
@@ -129,6 +130,17 @@ def test_while_heartbeats_fail_nothing_is_claimed(config: KeeperConfig) -> None:
     assert not keeper._holds_back()
 
 
+@pytest.mark.requirement("L30", "N14")
+@pytest.mark.parametrize("what", ["_reporter", "_notebook"])
+def test_while_the_record_takes_nothing_nothing_is_claimed(what: str, config: KeeperConfig) -> None:
+    record: Any = Record()
+    keeper = Keeper(config, record, None)  # type: ignore[arg-type]
+    getattr(keeper, what).trouble = True
+    assert keeper._holds_back()
+    getattr(keeper, what).trouble = False
+    assert not keeper._holds_back()
+
+
 @pytest.mark.requirement("N12", "L26")
 def test_a_drain_sets_no_token_before_its_fetching_has_stopped(
     config: KeeperConfig, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +196,7 @@ def test_a_death_is_blamed_on_a_job_that_ran_alone_and_on_nobody_else() -> None:
     [alone] = outcomes(death(started=held_by(1)))
     assert isinstance(alone, Lost)
     assert (alone.alone, alone.suspect, alone.message) == (True, True, "the executor was killed by SIGSEGV")
+    assert json.loads(alone.evidence)["signal"] == signal.SIGSEGV
     several = outcomes(death(started=held_by(3)))
     assert {(one.alone, one.suspect) for one in several} == {(False, True)}
     # One whose end was on its way may have been the one, as well as the one that still ran.
