@@ -6,7 +6,7 @@ from functools import partial
 
 from shiftboss import acts
 from shiftboss.acts import Acted
-from shiftboss.cli.acting import FINAL_ACTS, check_consent, check_reason, confirm, permitted, person_of, worded
+from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, person_of, worded
 from shiftboss.cli.command import (
     Commands,
     Refused,
@@ -100,8 +100,7 @@ def declare(commands: Commands) -> None:
         parser = group.add(word, partial(_act, act), help=text, epilog=f"examples:\n{example}")
         parser.add_argument("id", type=identity, metavar="ID")
         take_reason(parser, needed=act in NEED_REASON)
-        if act in FINAL_ACTS:
-            take_consent(parser)
+        take_consent(parser)
         take_person(parser)
         take_format(parser)
 

@@ -228,8 +228,7 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
         cli.main(["queues", act, thing, *(["3"] if act == Act.LIMIT else []), *reason, *by])
         return None
     if act in ON_BACKFILLS:
-        yes = ["--yes"] if act == Act.CANCEL_BACKFILL else []
-        cli.main(["backfills", ON_BACKFILLS[Act(act)], str(thing), *yes, *reason, *by])
+        cli.main(["backfills", ON_BACKFILLS[Act(act)], str(thing), "--yes", *reason, *by])
         return None
     more = {Act.REPRIORITISE: ["--priority", "7"], Act.RESCHEDULE: ["--due", DUE]}.get(Act(act), [])
     yes = ["--yes"] if act in (Act.CANCEL, Act.DISCARD) else []

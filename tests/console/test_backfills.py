@@ -221,10 +221,6 @@ def test_the_command_line_does_what_the_pages_do(capsys: Any) -> None:
     assert sh("pause", number, "--reason", "busy") == f"backfill {number} (receipts 2026): paused\n"
     assert sh("pause", number, "--reason", "busy") == f"backfill {number} (receipts 2026): paused already\n"
     assert sh("resume", number) == f"backfill {number} (receipts 2026): running\n"
-    for word in ("pause", "resume", "retry"):
-        with pytest.raises(SystemExit, match="2"):
-            cli.main(["backfills", word, number, "--reason", "busy", "--yes"])
-    capsys.readouterr()
     said = sh("cancel", number, "--reason", "wrong", "--yes")
     assert said == f"backfill {number} (receipts 2026): 3 items cancelled or asked to end\n"
     answer = json.loads(sh("retry", number, "--format", "json"))
