@@ -193,7 +193,7 @@ class DjangoHandlers:
                 del connections[connection.alias]  # it would stay in its block
             else:
                 connection.close_if_unusable_or_obsolete()
-                # Looked at before the next job's first query, whatever CONN_HEALTH_CHECKS says: one that the server
+                # Looked at before the next job's first query, whatever CONN_HEALTH_CHECKS says: one the server
                 # has ended meanwhile would be that job's failure, and after a restart one of every thread's.
                 connection.health_check_enabled = True  # type: ignore[attr-defined]
 
