@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -120,10 +119,15 @@ OBSERVERS = Known(
     '`SHIFTBOSS["OBSERVERS"]` names something that cannot be imported, or has none of the methods of an observer',
     "Correct the dotted path; docs/observers.md has the methods. Jobs run all the same, and nobody is told.",
 )
+TASKS = Known(
+    "shiftboss.W008",
+    "the `tasks` of an installed app cannot be imported: workers end as soon as they are started",
+    "Correct the module; the text says what it raises.",
+)
 
 KNOWN = (
     *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS, RESOURCES),
-    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS),
+    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS, TASKS),
 )
 
 Found = list[checks.CheckMessage]
@@ -241,14 +245,13 @@ def observers_can_be_told(**_: Any) -> Found:
 
 
 @register
-def resources_are_declared(**_: Any) -> Found:
-    """E009."""
+def tasks_can_be_run(**_: Any) -> Found:
+    """E009 and W008."""
     from shiftboss.queue import registry, resources
     from shiftboss.queue.errors import UnknownTask
 
-    _import_tasks()
+    found = _import_tasks()
     declared = resources.declared()
-    found: Found = []
     for name in sorted(registry.known()):
         try:
             wanted = getattr(registry.resolve(name), "resource", None)
@@ -261,15 +264,21 @@ def resources_are_declared(**_: Any) -> Found:
     return found
 
 
-def _import_tasks() -> None:
-    """Import the `tasks` of the installed apps, as a worker does. One that cannot be imported tells so there."""
+def _import_tasks() -> Found:
+    """Import the `tasks` of the installed apps, as a worker does; W008 for each that cannot be."""
     from django.apps import apps
     from django.utils.module_loading import module_has_submodule
 
+    found: Found = []
     for app in apps.get_app_configs():
-        if module_has_submodule(app.module, "tasks"):
-            with suppress(Exception, SystemExit):  # an import runs the project's code
-                import_module(f"{app.name}.tasks")
+        if not module_has_submodule(app.module, "tasks"):
+            continue
+        try:
+            import_module(f"{app.name}.tasks")
+        except (Exception, SystemExit) as problem:  # an import runs the project's code
+            text = f"{app.name}.tasks cannot be imported: {type(problem).__name__}: {problem}"
+            found.append(TASKS.says(text))
+    return found
 
 
 @register

@@ -42,6 +42,7 @@ SCENES: dict[str, list[dict[str, Any]]] = {
         {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.later"}},
     ],
     "shiftboss.E009": [{"INSTALLED_APPS": [*APPS, "tests.core.misspelt"]}],
+    "shiftboss.W008": [{"INSTALLED_APPS": [*APPS, "tests.runtime.broken"]}],
     "shiftboss.W001": [{"TASKS": {}}],
     "shiftboss.W007": [
         {"SHIFTBOSS": {"OBSERVERS": ["tests.runtime.observers.Nobody"]}},
@@ -177,9 +178,13 @@ def test_a_task_whose_resource_is_misspelt_is_named_with_the_resources_that_ther
     assert "Declared are: 'browser'." in message.hint
 
 
-def test_an_app_whose_tasks_cannot_be_imported_is_no_business_of_the_checks(settings: Any) -> None:
+def test_tasks_that_cannot_be_imported_are_told_and_hide_no_others(settings: Any) -> None:
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.runtime.broken", "tests.core.misspelt"]
-    assert [message.id for message in said()] == ["shiftboss.E009"]
+    broken, misspelt = said()
+    assert (broken.id, misspelt.id) == ("shiftboss.W008", "shiftboss.E009")
+    assert broken.msg == (
+        "tests.runtime.broken.tasks cannot be imported: RuntimeError: this module cannot be imported"
+    )
 
 
 @pytest.mark.requirement("R11")
