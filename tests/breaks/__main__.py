@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.breaks.trial import Break, Copy, Finding, breaks
+from tests.breaks.trial import PASSES, Break, Copy, Finding, breaks
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 2
@@ -42,7 +42,7 @@ def try_all(chosen: Sequence[Break], *, source: Path, processes: int = PROCESSES
         tests = sorted({one.test for one in chosen if one.misfit(source) is None})
         if tests:
             green = copies[0].passes(tests, processes=processes)
-            if green.why != "its test passes":
+            if green.why != PASSES:
                 print(f"the tests have to be green first: {green.why}")
                 return 1
             print(

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,8 @@ BREAKS = Path(__file__).with_name("breaks.toml")
 TRIAL_SECONDS = 150.0
 """A test that does not notice within this time does not notice."""
 
+PASSES = "its test passes"
+
 NO_CODE = re.compile(
     r"\b(SyntaxError|IndentationError|ImportError|UndefinedColumn|UndefinedTable|AmbiguousColumn)\b"
 )
@@ -24,9 +27,7 @@ NO_CODE = re.compile(
 NOT_INHERITED = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL", "SHIFTBOSS_TEST_DATABASE_URL", "PYTEST_ADDOPTS")
 """Each trial has its own settings, and a server of its own."""
 
-IGNORED = shutil.ignore_patterns(
-    ".git", ".venv*", ".*_cache", ".hypothesis", "*.egg-info", "build", "dist", "bench"
-)
+IGNORED = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "bench", "staticfiles")
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -124,23 +125,29 @@ class Copy:
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
         environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
         environment["PYTHONPATH"] = str(self.root)
+        process = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         try:
-            ended = subprocess.run(
-                command,
-                cwd=self.root,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
+            output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
+            _end(process)
             return Finding(False, f"its test had not noticed after {seconds:g} s")
-        if ended.returncode == 0:
-            return Finding(False, "its test passes")
-        if ended.returncode != 1 or not report.is_file():
-            return Finding(False, f"its test did not run:\n{(ended.stdout + ended.stderr)[-3000:]}")
+        if process.returncode == 0:
+            return Finding(False, PASSES)
+        if process.returncode != 1 or not report.is_file():
+            return Finding(False, f"its test did not run:\n{output[-3000:]}")
         return _judged(report)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End a run of tests; it is given the time to end what it has started."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def _judged(report: Path) -> Finding:
