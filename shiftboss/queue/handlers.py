@@ -107,6 +107,17 @@ def secret_of(provider: str | None, name: str, *, job_id: int, task: str) -> obj
 
 
 _here = threading.local()
+_inherited: list[Any] = []
+"""What a forked process has from its parent: never let go of, for that would end it for the parent too."""
+
+
+def forget_connections() -> None:
+    """In a process that a handler has forked: leave its parent's database connections alone, and open own ones."""
+    for connection in connections.all(initialized_only=True):
+        pools = getattr(connection, "_connection_pools", {})
+        _inherited.extend([connection, *pools.values()])
+        pools.clear()
+        del connections[connection.alias]
 
 
 @receiver(connection_created)

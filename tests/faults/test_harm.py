@@ -1,18 +1,17 @@
 """What a handler does to its own process and to the pipe to its keeper: who pays for that, and how much."""
 
-from typing import Any
-
 import pytest
 
 from shiftboss.queue.runtime.frames import pack
 from shiftboss.queue.states import State
 from tests.faults.audit import audit
+from tests.faults.conftest import Configure
 from tests.faults.harm import tasks as harm
 from tests.processes import runs
 from tests.runtime.programs import House, attempts, wait_for_state
 
 APPS = "tests.runtime,tests.faults.witness,tests.faults.harm"
-LONG = {"LEASE_SECONDS": 300, "HEARTBEAT_SECONDS": 1}
+LONG = {"LEASE_SECONDS": 300, "HEARTBEAT_SECONDS": 1, "STAGE_SECONDS": 0.02}
 """Leases that outlive the test: what is run again is not the reaper's work."""
 
 
@@ -34,8 +33,8 @@ def test_an_executor_whose_pipe_is_spoilt_is_replaced_and_its_job_is_run_again(h
 
 
 @pytest.mark.requirement("R6", "L29", "L30")
-def test_each_way_in_which_a_process_can_end_is_told_with_its_job(house: House, settings: Any) -> None:
-    settings.SHIFTBOSS = {**settings.SHIFTBOSS, "MAX_LOSSES": 1}
+def test_each_way_in_which_a_process_can_end_is_told_with_its_job(house: House, configure: Configure) -> None:
+    configure(MAX_LOSSES=1)
     house.worker(processes=2, threads=1, apps=APPS, **LONG)
     ends = {
         harm.segfault.enqueue().id: ("lost", "executor_died", "the executor was killed by SIGSEGV"),

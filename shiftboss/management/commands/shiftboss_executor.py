@@ -1,5 +1,6 @@
 """`django shiftboss_executor ORDERS`: an executor. Started by a keeper, of no use by hand."""
 
+import os
 from argparse import ArgumentParser
 from typing import Any
 
@@ -18,7 +19,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, orders: str, **__: Any) -> None:
         """Ends the process itself."""
-        from shiftboss.queue.handlers import DjangoHandlers
+        from shiftboss.queue.handlers import DjangoHandlers, forget_connections
         from shiftboss.queue.runtime.executor import main
 
+        os.register_at_fork(after_in_child=forget_connections)
         main(orders, DjangoHandlers)

@@ -2,14 +2,17 @@
 
 import inspect
 import logging
+import os
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from shiftboss.queue.contract import Claimed, Lease
 from shiftboss.queue.errors import InvalidArguments, InvalidResult, LeaseLost, NotStorable, UnknownTask
@@ -154,6 +157,7 @@ class Runner:
         self._runs: dict[int, Run] = {}
         self._lock = threading.Lock()
         self._draining = False
+        self._pid = os.getpid()
 
     def revise(self, revisions: Mapping[str, str]) -> None:
         """Take in configurations (JSON texts by number): each comes once, before the first order that names it."""
@@ -350,6 +354,8 @@ class Runner:
         return run.token.cause is Cause.LEASE_LOST or boot_clock() >= self._board.expiry(run.order.ticket)
 
     def _returned(self, run: Run, handler: Handler, value: Any) -> list[Any]:
+        if os.getpid() != self._pid:
+            _end_forked(None)
         seconds = run.seconds
         if run.settled:
             return ["settled", run.order.ticket, seconds]
@@ -362,6 +368,8 @@ class Runner:
             return self._failure(run, error, seconds, code="result_not_storable")
 
     def _raised(self, run: Run, error: BaseException) -> list[Any]:
+        if os.getpid() != self._pid:
+            _end_forked(error)
         seconds, ticket = run.seconds, run.order.ticket
         if run.settled:
             _tell_of(run, error)
@@ -412,6 +420,18 @@ class Runner:
             wait,
             seconds,
         ]
+
+
+def _end_forked(error: BaseException | None) -> NoReturn:
+    """End a process that a handler has forked and that has come to its end: the run is its parent's."""
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        traceback.print_exception(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
 
 
 def _hidden(run: Run, result: str | None) -> str | None:
