@@ -9,6 +9,11 @@ from pytest_django.live_server_helper import LiveServer
 
 from shiftboss import acts
 from shiftboss.permissions import Person, Via
+from shiftboss.queue.contract import Note, NoteKind
+from shiftboss.queue.store import backfill
+from shiftboss.queue.store import notes as store_notes
+from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.statement import run
 from tests.browser.conftest import Opener
 from tests.console import scenes
 
@@ -175,6 +180,41 @@ def test_a_phone_never_scrolls_sideways(opened: Opener, direction: str) -> None:
             "Math.max(0, ...[...document.querySelectorAll('tbody tr')].map(row => row.clientHeight))"
         )
         assert tallest < 700, address
+
+
+def test_backfills_limits_and_what_a_handler_told_fit_every_screen(opened: Opener) -> None:
+    worker = scenes.worker("default")
+    scenes.heartbeat(worker, tainted=12, dropped=123_456)
+    queue = "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40
+    operator = Person.of_user(User.objects.get(username="operator"), via=Via.CONSOLE)
+    acts.limit(queue, by=operator, limit=10_000, reason="z" * 900)
+    waiting = scenes.job(queue=queue)
+    number = run(backfill.begin(a_backfill(queue), authority=scenes.SYSTEM))
+    run(backfill.add(number, [(f"{n:03}", "{}") for n in range(3)], authority=scenes.SYSTEM))
+    told = scenes.job()
+    [held] = scenes.claimed(worker)
+    notes = [
+        Note(NoteKind.EVENT, '{"rows": "' + "y" * 2000 + '"}', "e" * 90),
+        Note(NoteKind.PROGRESS, '"' + "p" * 900 + '"'),
+    ]
+    run(store_notes.note([(held.lease, note) for note in notes], authority=scenes.SYSTEM, worker_id=worker))
+    page = opened("/", **PHONE)
+    forms = ["pauses", "retries", "cancellations"]
+    for address in (
+        *("/", "/queues/", f"/queues/limits/?queue={queue}", f"/jobs/{waiting}/", f"/jobs/{told}/", "/backfills/"),
+        *(f"/backfills/{number}/", *(f"/backfills/{number}/{form}/" for form in forms)),
+    ):
+        page.goto(address)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+
+
+def a_backfill(queue: str) -> NewBackfill:
+    """One whose name and task are long."""
+    return NewBackfill(
+        name="b" * 90, task=LONG, queue=queue, priority=0, concurrency=10_000, failure_limit=1, loss_limit=3
+    )
 
 
 def test_no_page_breaks_its_own_policy_also_after_it_was_refreshed(opened: Opener) -> None:
