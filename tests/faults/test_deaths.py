@@ -58,20 +58,6 @@ def test_a_killed_executor_costs_its_own_jobs_at_once_and_blames_none_of_them(ho
             assert (attempts(one), job(one).fence) == ([], 1)
 
 
-@pytest.mark.requirement("R6", "L29")
-def test_a_poison_job_is_quarantined_and_seven_innocents_beside_it_are_not(house: House) -> None:
-    house.worker(LEASE_SECONDS=300, HEARTBEAT_SECONDS=1, MAX_LOSSES=3)
-    house.maintainer()
-    innocents = [tasks.nap.enqueue(number, seconds=0.5).id for number in range(7)]
-    poison = tasks.crash.enqueue("poison").id
-    held = wait_for_state(poison, State.QUARANTINED, seconds=60)
-    assert (held.quarantine_reason, held.losses) == ("poison", 3)
-    assert {attempt.error_message for attempt in attempts(poison)} == {"the executor was killed by SIGSEGV"}
-    for one in innocents:
-        assert wait_for_state(one, State.COMPLETED, seconds=30).losses == 0
-    assert house.wrote("began")["poison"] <= 4
-
-
 @pytest.mark.requirement("R6", "L30")
 def test_a_running_job_of_a_dead_executor_is_told_from_those_that_had_not_started(house: House) -> None:
     house.worker(threads=1, LEASE_SECONDS=300, HEARTBEAT_SECONDS=1)
