@@ -1,138 +1,178 @@
-"""A PostgreSQL that is killed under load and comes back."""
+"""A PostgreSQL that is killed, stopped, full, or may not be written to, under load."""
 
-import asyncio
-import itertools
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from shiftboss.queue.authority import System
-from shiftboss.queue.errors import StoreUnavailable
-from shiftboss.queue.store.enqueue import NewJob, enqueue
-from shiftboss.queue.store.statement import arun
-from shiftboss.supervisor_conf.postgres import Postgres
-from tests.runtime.programs import ROOT, House
+from tests.faults.stage import WITNESS, Load, Stage
+from tests.processes import runs
 from tests.waiting import wait_for
 
-FIRST_CLAIM_SECONDS = 5.0
+ROUNDS = int(os.environ.get("SHIFTBOSS_FAULTS", "1"))
+WORKERS = "select count(*) from pg_stat_activity where application_name ~ '^shiftboss (work|heartbeat|listen)'"
 
 
-class Load:
-    """A client that goes on enqueueing, whatever the database does, and knows which jobs were committed."""
-
-    def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
-        self._stop = threading.Event()
-        self._numbers = itertools.count(1)
-        self.committed: set[int] = set()
-        self.refused = 0
-        self._thread = threading.Thread(target=self._work)
-
-    def _work(self) -> None:
-        while not self._stop.is_set():
-            try:
-                asyncio.run(self._enqueue())
-            except (psycopg.Error, StoreUnavailable):
-                self.refused += 1
-                self._stop.wait(0.05)
-
-    async def _enqueue(self) -> None:
-        async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
-            while not self._stop.is_set():
-                args = f'{{"args": [{next(self._numbers)}], "kwargs": {{}}}}'
-                job = NewJob(
-                    queue="default", task="tests.runtime.tasks.note", args=args, failure_limit=5, loss_limit=3
-                )
-                enqueued = await arun(enqueue(job, authority=System()), connection)
-                self.committed.add(enqueued.id)
-                self._stop.wait(0.002)
-
-    def stop(self) -> None:
-        """Enqueue no more."""
-        self._stop.set()
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Enqueue for the length of the block."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self.stop()
-            self._thread.join(20)
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """One for all tests here: each leaves it working."""
+    with Stage.set(tmp_path_factory.mktemp("stage") / "house") as stage:
+        yield stage
 
 
-def ask(dsn: str, question: str) -> Any:
-    """The one value of a question."""
-    with psycopg.connect(dsn) as connection:
-        row = connection.execute(question).fetchone()
-    assert row is not None
-    return row[0]
-
-
-@pytest.fixture
-def server() -> Iterator[Postgres]:
-    """A server that the test may kill. Not below pytest's folders, which are closed to its account."""
-    with tempfile.TemporaryDirectory(prefix="shiftboss-tests-") as folder:
-        Path(folder).chmod(0o711)
-        server = Postgres.of(Path(folder))
-        server.initialise()
-        yield server
-
-
-def migrate(dsn: str) -> None:
-    """Make the record in an empty database."""
-    environment = {**os.environ, "DATABASE_URL": dsn, "DJANGO_SETTINGS_MODULE": "tests.runtime.settings"}
-    command = [sys.executable, "-P", "-m", "django", "migrate", "--verbosity=0"]
-    subprocess.run(command, env=environment | {"PYTHONPATH": str(ROOT)}, check=True, timeout=60)
+@pytest.fixture(autouse=True)
+def logs(stage: Stage) -> Iterator[None]:
+    """What the workers said, where a test has failed."""
+    yield
+    for worker in stage.workers:
+        print(f"--- {worker.log.name}", *worker.log.read_text().splitlines()[-40:], sep="\n")
 
 
 @pytest.mark.requirement("L30", "N14", "R9")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGQUIT], ids=lambda number: number.name)
 def test_a_database_that_is_killed_under_load_loses_nothing_and_is_worked_on_again_at_once(
-    server: Postgres, tmp_path: Path
+    stage: Stage, number: signal.Signals
 ) -> None:
-    log = tmp_path / "postgres.log"
-    dsn = server.url()
-    house = House(tmp_path / "house", dsn)
-    house.folder.mkdir()
-    load = Load(dsn)
-    done = "select count(*) from shiftboss_finished where state = 'completed'"
+    """By its operating system, or told to stop fast, or immediately."""
+
+    def restart(load: Load) -> None:
+        refused = load.refused
+        stage.end_server(number)
+        wait_for(lambda: load.refused > refused + 3, seconds=20)
+        stage.serve()
+
+    stage.survives(restart)
+
+
+@pytest.mark.requirement("L30", "L9")
+def test_backends_that_are_terminated_again_and_again_cost_nothing_but_time(stage: Stage) -> None:
+    def terminate(load: Load) -> None:
+        for _ in range(5):
+            stage.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name <> 'test'"
+            )
+            stage.progress(load)
+
+    stage.survives(terminate)
+
+
+@pytest.mark.requirement("L30", "N14", "S13")
+def test_a_database_that_stands_still_for_longer_than_a_lease_loses_no_job_and_none_overlaps(stage: Stage) -> None:
+    def stand_still(load: Load) -> None:
+        before, given_up = stage.executors(), stage.hears("no answer within")
+        with stage.long_run(load), stage.standing_still():
+            # No lease can be renewed: who runs jobs is ended before others may have them.
+            wait_for(lambda: not all(map(runs, before)), seconds=60)
+            wait_for(given_up, seconds=60)
+
+    stage.survives(stand_still)
+
+
+@pytest.mark.requirement("L30", "N14")
+def test_a_database_that_may_only_be_read_for_a_while_is_written_to_again(stage: Stage) -> None:
+    def forbid(load: Load) -> None:
+        refused = stage.hears("read-only transaction")
+        stage.execute("alter system set default_transaction_read_only = on")
+        stage.execute("select pg_reload_conf()")
+        wait_for(refused, seconds=60)
+        stage.execute("alter system reset default_transaction_read_only")
+        stage.execute("select pg_reload_conf()")
+
+    stage.survives(forbid)
+
+
+@pytest.mark.requirement("L30", "N14", "L9")
+def test_workers_leave_a_server_that_may_only_be_read_for_the_one_that_was_promoted(stage: Stage) -> None:
+    """The old one goes on answering: nothing breaks, and the same address leads to another server."""
+
+    def fail_over(load: Load) -> None:
+        old, standby = stage.dsn, stage.follow()
+        refused, told = load.refused, stage.hears("read-only transaction")
+        stage.execute("alter system set default_transaction_read_only = on")
+        stage.execute("select pg_reload_conf()")
+        wait_for(lambda: load.refused > refused and told(), seconds=60)
+        written = stage.ask("select pg_current_wal_lsn()::text")
+        stage.serve(standby)
+        wait_for(lambda: stage.ask("select pg_last_wal_replay_lsn() >= %s::pg_lsn", written), seconds=60)
+        assert stage.ask("select pg_promote()")
+        stage.road.leads_to(stage.dsn)
+        wait_for(lambda: not stage.ask(WORKERS, dsn=old), seconds=60)
+
+    stage.survives(fail_over)
+
+
+@pytest.mark.requirement("L30", "N14")
+def test_a_database_without_a_free_connection_is_come_back_to(stage: Stage) -> None:
+    def use_up(load: Load) -> None:
+        held: list[psycopg.Connection] = []
+        refused = stage.hears("too many clients")
+
+        def taken() -> bool:
+            try:
+                held.append(psycopg.connect(stage.dsn, autocommit=True, application_name="test"))
+            except psycopg.OperationalError:
+                return refused()
+            held[-1].execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name <> 'test'"
+            )
+            return False
+
+        try:
+            wait_for(taken, seconds=60)
+        finally:
+            for connection in held:
+                connection.close()
+
+    stage.survives(use_up)
+
+
+def has_ended(connection: psycopg.Connection) -> bool:
+    """Whether the server has ended this session, which is in a transaction."""
     try:
-        with server.serving(log=log):
-            server.create_database()
-            migrate(dsn)
-            house.worker()
-            house.maintainer()
-            with load.going_on():
-                wait_for(lambda: ask(dsn, done) > 200, seconds=20)
-                pid = server.pid()
-                assert pid is not None
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)  # else its number stays taken, and the next server believes that it lives
-                wait_for(lambda: load.refused > 3, seconds=20)
-                with server.serving(log=log):
-                    back_at = ask(dsn, "select clock_timestamp()")
-                    before = len(load.committed)
-                    wait_for(lambda: len(load.committed) > before + 200, seconds=30)
-                    load.stop()
-                    left = "select count(*) from shiftboss_job where state <> 'quarantined'"
-                    wait_for(lambda: ask(dsn, left) == 0, seconds=30)
-                    of_this_server = "started_at > pg_postmaster_start_time()"
-                    first = ask(dsn, f"select min(started_at) from shiftboss_finished where {of_this_server}")
-                    with psycopg.connect(dsn) as connection:
-                        rows = connection.execute("select id, state from shiftboss_finished").fetchall()
-    finally:
-        house.end()
-    assert len(rows) == len({id for id, _ in rows}), "a job has ended twice"
-    assert load.committed <= {id for id, state in rows if state == "completed"}, "a job was lost"
-    assert (first - back_at).total_seconds() <= FIRST_CLAIM_SECONDS
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+ROWS = "select id from shiftboss_job where state = 'running' for update"
+
+
+@pytest.mark.requirement("L30", "L9", "N14")
+@pytest.mark.parametrize("end", ["rollback", "idle_in_transaction_session_timeout"])
+def test_a_users_transaction_that_locks_running_rows_for_longer_than_a_lease_doubles_nothing(
+    stage: Stage, end: str
+) -> None:
+    def lock(load: Load) -> None:
+        before = stage.executors()
+        with stage.long_run(load), psycopg.connect(stage.dsn, application_name="test") as connection:
+            held = wait_for(lambda: connection.execute(ROWS).fetchall(), seconds=20, every=0.0)
+            assert held
+            if end == "rollback":
+                # It holds what was running: their leases cannot be renewed.
+                wait_for(lambda: not all(map(runs, before)), seconds=60)
+                connection.rollback()
+            else:
+                connection.execute(f"set local {end} = '300ms'")
+                wait_for(lambda: has_ended(connection), seconds=20)
+
+    stage.survives(lock)
+
+
+@pytest.mark.requirement("L30", "L24")
+def test_a_missing_partition_for_today_is_made_by_whoever_meets_it(stage: Stage) -> None:
+    for table in ("finished", "attempt", "event"):
+        day = stage.ask("select to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD')")
+        stage.execute(f"drop table shiftboss_{table}_{day}")
+    stage.survives(lambda load: None)
+
+
+@pytest.mark.requirement("L30", "R9")
+def test_a_full_disk_for_logs_stops_no_job(stage: Stage) -> None:
+    apps = f"{WITNESS},tests.faults.fulldisk"
+    mute = stage.house.worker(apps=apps, queues=("mute",), threads=4, wait=False)
+    stage.survives(lambda load: None, queue="mute")
+    assert mute.log.read_text() == ""
+    assert mute.stop() == 0
