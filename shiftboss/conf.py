@@ -103,6 +103,16 @@ class Config:
         "dotted path of `f(name, *, job_id, task)`: the value, text or bytes, of a secret that the task lists; it "
         "is asked in the executor, whenever a handler wants one",
     )
+    redact_keys: tuple[str, ...] = setting(
+        (),
+        "patterns of keys behind which values are masked before anything is written or told, beyond [those that "
+        'always are](security.md#redaction): `("iban", "tax_*")`',
+    )
+    redactor: str | None = setting(
+        None,
+        "dotted path of `f(text) -> text`: what may be seen of a message, a traceback, a log line, or a text in "
+        "an event; it is asked in the executor after the patterns, and one that raises hides the whole text",
+    )
     observers: tuple[str, ...] = setting((), "dotted paths of observers of what workers do")
     observer_backlog: int = setting(
         1000, "observations that may wait for the observers; more are dropped and counted"
@@ -118,6 +128,25 @@ def check_queue(name: Any) -> str:
     if not isinstance(name, str) or not name or len(name) > MAX_QUEUE_LENGTH or not name.isprintable():
         raise ConfigError(f"a queue name is 1 to {MAX_QUEUE_LENGTH} printable characters, not {str(name)[:120]!r}")
     return name
+
+
+MAX_PATTERN_CHARACTERS = 100
+MAX_STARS = 2
+
+
+def _patterns(given: Any) -> tuple[str, ...]:
+    where = 'SHIFTBOSS["REDACT_KEYS"]'
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        raise ConfigError(f"{where} must be a list of texts such as ('iban', 'tax_*'), not {str(given)[:120]!r}")
+    for pattern in given:
+        if not isinstance(pattern, str) or not 1 <= len(pattern) <= MAX_PATTERN_CHARACTERS:
+            what = f"1 to {MAX_PATTERN_CHARACTERS} characters"
+            raise ConfigError(f"{where}: a pattern is a text of {what}, not {str(pattern)[:120]!r}")
+        if not any(sign.isalnum() for sign in pattern):
+            raise ConfigError(f"{where}: {pattern!r} would hide everything: name the key, or a part of its name")
+        if len(pattern.replace("**", "*").split("*")) > MAX_STARS + 1:
+            raise ConfigError(f"{where}: {pattern!r} has more than {MAX_STARS} stars: write two patterns")
+    return tuple(given)
 
 
 def _pool(name: str, given: Any) -> Pool:
@@ -186,6 +215,8 @@ def read(given: Any) -> Config:
             if not isinstance(value, Mapping):
                 raise ConfigError('SHIFTBOSS["QUEUES"] must be a dict of options by queue name')
             values["queues"] = {str(name): _queue(str(name), options) for name, options in value.items()}
+        elif key == "REDACT_KEYS":
+            values["redact_keys"] = _patterns(value)
         else:
             values[key.lower()] = _typed(key, value, known[key].default)
     config = Config(**values)

@@ -21,6 +21,7 @@ from shiftboss.queue.backend import backend_of_the_record
 from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import InTransaction, SecretUnavailable, UnknownTask
 from shiftboss.queue.outcomes import Done
+from shiftboss.queue.redaction import Redactor
 from shiftboss.queue.resources import Resource, resource
 from shiftboss.queue.retry import backoff_seconds
 from shiftboss.queue.revision import TaskConfig
@@ -106,6 +107,12 @@ def secret_of(provider: str | None, name: str, *, job_id: int, task: str) -> obj
     return value
 
 
+def redactor_of(config: conf.Config) -> Redactor:
+    """By SHIFTBOSS["REDACT_KEYS"] and ["REDACTOR"]. One that cannot be imported counts as one that raises."""
+    path = config.redactor
+    return Redactor(config.redact_keys, None if path is None else lambda text: import_string(path)(text))
+
+
 _here = threading.local()
 _inherited: list[Any] = []
 """What a forked process has from its parent: never let go of, for that would end it for the parent too."""
@@ -131,6 +138,7 @@ class DjangoHandlers:
     def __init__(self) -> None:
         autodiscover_modules("tasks")
         self._config = conf.get()
+        self._redactor: Redactor | None = None
 
     def known(self) -> dict[str, str]:
         """Names of the tasks that are loaded; those whose name leads nowhere are left out."""
@@ -161,6 +169,12 @@ class DjangoHandlers:
     def secret(self, name: str, *, job_id: int, task: str) -> object:
         """What SHIFTBOSS["SECRET_PROVIDER"] says. Raises SecretUnavailable where it is not set."""
         return secret_of(self._config.secret_provider, name, job_id=job_id, task=task)
+
+    def redactor(self) -> Redactor:
+        """Made when something is to be hidden for the first time."""
+        if self._redactor is None:
+            self._redactor = redactor_of(self._config)
+        return self._redactor
 
     def resource(self, name: str) -> Resource:
         """The resource that a module of this project has declared. Raises UnknownResource."""

@@ -32,6 +32,9 @@ _CODECS: tuple[tuple[type, str, Callable[[Any], Any], Callable[[Any], Any]], ...
 _SETTINGS = {"arguments": "MAX_ARGS_BYTES", "result": "MAX_RESULT_BYTES"}
 _REVIVERS: dict[str, Callable[[Any], Any]] = {key: revive for _, key, _, revive in _CODECS} | {"$float": float}
 
+TYPED = frozenset(_REVIVERS)
+"""Keys of the objects that are one value of a type which JSON has not."""
+
 
 def encode_arguments(args: Any, kwargs: Mapping[str, Any], *, max_bytes: int) -> str:
     """The JSON text of a call's arguments. Raises NotStorable, naming the argument and the fix."""

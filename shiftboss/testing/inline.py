@@ -127,6 +127,7 @@ class Desk:
             teller=self._teller,
             pools=self._pools,
             deliver=self._outcomes.append,
+            redactor=self._handlers.redactor,
         )
         self._tasks = set(self._handlers.known())
         self._strange: set[str] = set()

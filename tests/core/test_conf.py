@@ -10,7 +10,10 @@ from shiftboss.conf import MAX_QUEUE_LENGTH, Config, ConfigError, Pool, QueueOpt
 
 pytestmark = pytest.mark.requirement("R8", "L7")
 
-WORDS = {"database", "pools", "queues", "queue_authorizer", "watch_authorizer", "secret_provider", "observers"}
+WORDS = {
+    *("database", "pools", "queues", "queue_authorizer", "watch_authorizer", "secret_provider", "observers"),
+    *("redact_keys", "redactor"),
+}
 NUMBERS = [f.name.upper() for f in fields(Config) if f.name not in WORDS]
 WHOLE = [
     "MAX_ATTEMPTS",

@@ -11,7 +11,8 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from shiftboss.queue.errors import ShiftbossError
-from shiftboss.queue.runtime.notes import Checkpoint, Telling, event_text, progress_text
+from shiftboss.queue.redaction import Redactor, by_keys
+from shiftboss.queue.runtime.notes import MAX_NAME_CHARACTERS, Checkpoint, Telling, event_text, progress_text
 from shiftboss.queue.runtime.ports import Clock, boot_clock
 from shiftboss.queue.runtime.secrets import Secrets
 
@@ -102,6 +103,7 @@ class Context:
     _telling: Telling | None = None
     _checkpoint: Checkpoint = field(default_factory=Checkpoint)
     _secrets: Secrets = field(default_factory=Secrets)
+    _redactor: Callable[[], Redactor] = by_keys
     _resource: Callable[[], Any] = field(default=lambda: None)
     _complete: Callable[[Any], AbstractContextManager[None]] | None = None
 
@@ -131,7 +133,7 @@ class Context:
         """
         text = progress_text(value, total, message)
         if self._telling is not None:
-            self._telling.progress(self._secrets.hidden(text))
+            self._telling.progress(self._visible(text))
 
     def event(self, name: str, /, **data: Any) -> None:
         """Tell of something that happened: `event("page_imported", number=7)`. It returns at once.
@@ -142,7 +144,11 @@ class Context:
         """
         text = event_text(name, data)
         if self._telling is not None:
-            self._telling.event(self._secrets.hidden(name), self._secrets.hidden(text))
+            name = self._redactor().text(self._secrets.hidden(name))
+            self._telling.event(name[:MAX_NAME_CHARACTERS], self._visible(text))
+
+    def _visible(self, text: str) -> str:
+        return self._redactor().json_text(self._secrets.hidden_in_json(text))
 
     @property
     def checkpoint(self) -> Checkpoint:

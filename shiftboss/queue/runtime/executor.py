@@ -22,6 +22,7 @@ from shiftboss.queue.errors import UnknownTask
 from shiftboss.queue.runtime.board import SlotBoard
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.frames import Unpacker, pack
+from shiftboss.queue.runtime.logs import hide
 from shiftboss.queue.runtime.notes import Teller
 from shiftboss.queue.runtime.ports import Handlers
 from shiftboss.queue.runtime.resources import Pools
@@ -53,6 +54,7 @@ class Executor:
             teller=self._teller,
             pools=self._pools,
             deliver=self._deliver,
+            redactor=handlers.redactor,
         )
         self._orders: SimpleQueue[Run] = SimpleQueue()
         self._wanted: SimpleQueue[list[str]] = SimpleQueue()
@@ -187,10 +189,12 @@ def main(orders: str, handlers: Callable[[], Handlers]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     sock = socket.socket(fileno=given["socket"])
+    project = handlers()
+    hide(project.redactor)
     executor = Executor(
         sock=sock,
         board=SlotBoard(given["board"]),
-        handlers=handlers(),
+        handlers=project,
         threads=given["threads"],
         margin_seconds=given["margin_seconds"],
     )

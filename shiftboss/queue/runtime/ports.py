@@ -17,6 +17,7 @@ from shiftboss.queue.contract import (
     WorkerStatus,
 )
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
+from shiftboss.queue.redaction import Redactor
 from shiftboss.queue.resources import Resource
 from shiftboss.queue.revision import TaskConfig
 
@@ -151,6 +152,9 @@ class Handlers(Protocol):
 
     def secret(self, name: str, *, job_id: int, task: str) -> object:
         """The value of a secret, for this job. Raises SecretUnavailable, and what the provider raises."""
+
+    def redactor(self) -> Redactor:
+        """What takes out of texts what nobody is to see."""
 
     def resource(self, name: str) -> Resource:
         """The resource of this name. Raises UnknownResource."""

@@ -18,6 +18,7 @@ from shiftboss.queue.contract import Claimed, Lease
 from shiftboss.queue.errors import InvalidArguments, InvalidResult, LeaseLost, NotStorable, UnknownTask
 from shiftboss.queue.outcomes import Done
 from shiftboss.queue.payload import decode_arguments
+from shiftboss.queue.redaction import Redactor, by_keys
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import ENDED, SlotBoard
 from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Discard, Snooze, Token
@@ -91,9 +92,10 @@ class Run:
     settled = False
     refused: NotStorable | None = None
 
-    def __init__(self, order: Order, teller: Teller) -> None:
+    def __init__(self, order: Order, teller: Teller, redactor: Callable[[], Redactor]) -> None:
         self.order = order
         self._teller = teller
+        self._redactor = redactor
         self.token = Token()
 
     @property
@@ -102,8 +104,10 @@ class Run:
         return time.perf_counter() - self.began if self.started else 0.0
 
     def hidden(self, text: str) -> str:
-        """The text without the values of secrets that this run was given: to be asked before a text is cut."""
-        return text if self.secrets is None else self.secrets.hidden(text)
+        """The text as it may be seen, without the values of secrets that this run was given, and without what the
+        project's rules hide: to be asked before a text is cut.
+        """
+        return self._redactor().text(text if self.secrets is None else self.secrets.hidden(text))
 
     def storable(self, text: str, longest: int) -> str:
         """The handler's text as it may be kept."""
@@ -144,6 +148,7 @@ class Runner:
         teller: Teller,
         pools: Pools,
         deliver: Callable[[list[Any]], None],
+        redactor: Callable[[], Redactor] = by_keys,
     ) -> None:
         self._handlers = handlers
         self._board = board
@@ -152,6 +157,7 @@ class Runner:
         self._teller = teller
         self._pools = pools
         self._deliver = deliver
+        self._redactor = redactor
         self._known: dict[tuple[str, int | None], Handler] = {}
         self._revisions: dict[int, TaskConfig] = {}
         self._runs: dict[int, Run] = {}
@@ -166,7 +172,7 @@ class Runner:
 
     def take(self, order: Order) -> Run:
         """An order has come in: to be run."""
-        run = self._runs[order.ticket] = Run(order, self._teller)
+        run = self._runs[order.ticket] = Run(order, self._teller, self._redactor)
         if self._draining:
             self.cancel(order.ticket, Cause.SHUTDOWN)
         return run
@@ -212,7 +218,7 @@ class Runner:
             else:
                 self._in_thread(run, handler)
         except UnknownTask as error:
-            self._end(run, ["not_here", run.order.ticket, storable(str(error), 1000)])
+            self._end(run, ["not_here", run.order.ticket, run.storable(str(error), 1000)])
         except BaseException as error:
             self._end(run, _executor_error(run, error))
 
@@ -310,6 +316,7 @@ class Runner:
             _task_result=self._handlers.task_result,
             _telling=run.telling,
             _secrets=self._secrets(run),
+            _redactor=self._redactor,
             _resource=lambda: run.resource,
             _checkpoint=Checkpoint(order.checkpoint, run.telling, partial(self._is_lost, run)),
             _complete=partial(self._complete, run),
@@ -355,13 +362,13 @@ class Runner:
 
     def _returned(self, run: Run, handler: Handler, value: Any) -> list[Any]:
         if os.getpid() != self._pid:
-            _end_forked(None)
+            _end_forked(None, run)
         seconds = run.seconds
         if run.settled:
             return ["settled", run.order.ticket, seconds]
         try:
             text = self._handlers.encode_result(handler.result(value))
-            return ["done", run.order.ticket, text if run.secrets is None else _hidden(run, text), seconds]
+            return ["done", run.order.ticket, _hidden(run, text), seconds]
         except InvalidResult as error:
             return self._failure(run, error, seconds, code="invalid_result")
         except NotStorable as error:
@@ -369,7 +376,7 @@ class Runner:
 
     def _raised(self, run: Run, error: BaseException) -> list[Any]:
         if os.getpid() != self._pid:
-            _end_forked(error)
+            _end_forked(error, run)
         seconds, ticket = run.seconds, run.order.ticket
         if run.settled:
             _tell_of(run, error)
@@ -422,20 +429,21 @@ class Runner:
         ]
 
 
-def _end_forked(error: BaseException | None) -> NoReturn:
+def _end_forked(error: BaseException | None, run: Run) -> NoReturn:
     """End a process that a handler has forked and that has come to its end: the run is its parent's."""
     code = 0 if error is None else 1
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     elif error is not None:
-        traceback.print_exception(error)
+        sys.stderr.write(run.hidden("".join(traceback.format_exception(error))))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code & 0xFF)
 
 
 def _hidden(run: Run, result: str | None) -> str | None:
-    return None if result is None else run.hidden(result)
+    """A result is the user's own: nothing but the values of secrets is taken out."""
+    return result if result is None or run.secrets is None else run.secrets.hidden_in_json(result)
 
 
 def _tell_of(run: Run, error: BaseException) -> None:

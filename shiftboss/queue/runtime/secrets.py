@@ -4,8 +4,11 @@ import asyncio
 import json
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
 
 from shiftboss.queue.errors import LeaseLost, NotAllowed, SecretUnavailable
+from shiftboss.queue.redaction import rewritten, walked
 from shiftboss.queue.secrets import MASK, Secret
 
 SHORTEST_HIDDEN = 4
@@ -25,7 +28,7 @@ class Secrets:
     coroutine, `await context.secrets.aget("name")` holds up nobody.
     """
 
-    __slots__ = ("_given", "_is_over", "_names", "_provide")
+    __slots__ = ("__weakref__", "_given", "_is_over", "_names", "_provide")
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Secrets:
                 f"the provider of secrets gave a {type(value).__name__} for {name!r}: text or bytes are due"
             )
         self._given |= _forms(value)
+        _given_out[id(self)] = self
         return Secret(name, value)
 
     async def aget(self, name: str) -> Secret:
@@ -65,6 +69,40 @@ class Secrets:
         for value in sorted(self._given, key=len, reverse=True):
             text = text.replace(value, MASK)
         return text
+
+    def hidden_in_json(self, text: str) -> str:
+        """As `hidden`, of a JSON text; what comes out is one too, whatever the values are."""
+        if self.hidden(text) == text:
+            return text
+        try:
+            return rewritten(text, self._without)
+        except (ValueError, RecursionError):
+            return json.dumps(MASK)
+
+    def _without(self, value: Any) -> Any:
+        return walked(value, leaf=self._leaf, hides=lambda key: False)
+
+    def _leaf(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hidden(value)
+        text = json.dumps(value, ensure_ascii=False)
+        return value if value is None or isinstance(value, bool) or self.hidden(text) == text else MASK
+
+
+_given_out: WeakValueDictionary[int, Secrets] = WeakValueDictionary()
+"""Those that have given something, as long as somebody can still ask them."""
+
+
+def hidden_in_all(text: str) -> str:
+    """The text with a mask in the place of each value that a run of this process was given.
+
+    Of all runs that go on: a log line does not tell for which of them it was written, in a thread that a handler
+    has started least of all.
+    """
+    for known in _given_out.valuerefs():
+        if (secrets := known()) is not None:
+            text = secrets.hidden(text)
+    return text
 
 
 def _forms(value: str | bytes) -> set[str]:

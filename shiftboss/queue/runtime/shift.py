@@ -101,6 +101,7 @@ class Shift:
             teller=self._teller,
             pools=self._pools,
             deliver=self._deliver,
+            redactor=handlers.redactor,
         )
         self._holdings = Holdings(plan.lease_seconds)
         self._reporter = Reporter(client, self._holdings, settled=lambda held, outcome: self._stir.set())

@@ -11,6 +11,7 @@ from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import InTransaction, SecretUnavailable, UnknownResource, UnknownTask
 from shiftboss.queue.jobs import NewJob
 from shiftboss.queue.outcomes import Done
+from shiftboss.queue.redaction import Redactor, by_keys
 from shiftboss.queue.retry import Backoff, backoff_seconds, check_backoff
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.ports import Handler, Lane
@@ -139,6 +140,10 @@ class Functions:
     def secret(self, name: str, *, job_id: int, task: str) -> object:
         """There are none."""
         raise SecretUnavailable(f"plain functions have no secrets, and so none of the name {name!r}")
+
+    def redactor(self) -> Redactor:
+        """By the patterns that always hold."""
+        return by_keys()
 
     def resource(self, name: str) -> Any:
         """There are none."""
