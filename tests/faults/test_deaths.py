@@ -8,7 +8,7 @@ import pytest
 from shiftboss.queue.states import State
 from tests.processes import runs
 from tests.runtime import tasks
-from tests.runtime.programs import QUICK, House, attempts, job, totals, wait_for_state
+from tests.runtime.programs import House, attempts, job, totals, wait_for_state
 from tests.waiting import wait_for
 
 
@@ -93,39 +93,6 @@ def test_one_call_that_holds_the_gil_for_two_leases_keeps_its_lease(house: House
     assert float(str(job(job_id).result)) >= 6
     assert len(expiries) - 1 >= 6
     assert (job(job_id).fence, attempts(job_id)) == (1, [])
-
-
-@pytest.mark.requirement("L4", "N14", "S13")
-def test_a_keeper_stopped_beyond_its_lease_loses_it_and_its_late_write_is_recorded_as_rejected(
-    house: House,
-) -> None:
-    first = house.worker(threads=1)
-    job_id = tasks.nap.enqueue("long", seconds=7.0).id
-    house.wait_for_lines("began", 1)
-    executors = first.executors()
-    first.kill(signal.SIGSTOP)
-    house.maintainer()
-    # The sentinel ends the handler before the lease does, though its keeper says nothing.
-    wait_for(lambda: not any(runs(executor) for executor in executors), seconds=20)
-    house.worker(threads=1)
-    wait_for(lambda: job(job_id).fence == 2, seconds=20)
-    first.kill(signal.SIGCONT)
-    done = wait_for_state(job_id, State.COMPLETED, seconds=40)
-    assert (done.fence, done.losses) == (2, 1)
-    wait_for(lambda: rejected(job_id), seconds=10)
-    assert [line.kind for line in house.lines()] == ["began", "began", "ended"]
-    began, again = (line.at for line in house.lines() if line.kind == "began")
-    assert again - began >= QUICK["LEASE_SECONDS"] * 0.5
-
-
-def rejected(job_id: str) -> list[object]:
-    """The write_rejected events of a job."""
-    from shiftboss.queue.authority import System
-    from shiftboss.queue.store import read
-    from shiftboss.queue.store.statement import run
-
-    events = run(read.events(authority=System(), job_id=int(job_id)))
-    return [event for event in events if event.kind == "write_rejected"]
 
 
 @pytest.mark.requirement("L30", "L9")

@@ -4,11 +4,9 @@ Two statements that follow each other in a verb share the point between them. Of
 same time, each with a queue of its own; then one that lives does what is left.
 """
 
-import json
 import signal
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,21 +15,18 @@ from django.db import connection
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Lease
-from shiftboss.queue.launch import keeper_config
-from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.states import FINAL, State
 from shiftboss.queue.store import lease, queues, read, upkeep
-from shiftboss.queue.store.enqueue import NewJob, enqueue
 from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.statement import run
 from tests.faults.audit import audit
 from tests.faults.kill_points import Keepers, Mortal, Point
+from tests.faults.plain_jobs import plain_config, put
 from tests.runtime.programs import House, attempts, job
 from tests.store.making import a_worker, claimed
 from tests.waiting import wait_for
 
 SYSTEM = System()
-NEVER = 1000.0
 LOST = "lost lease_expired"
 ANY = "any"
 UNLIMITED = Limit()
@@ -58,19 +53,6 @@ class Trial:
     def gate(self) -> str:
         """What its handler waits for."""
         return f"gate-{'-'.join(map(str, self.point))}"
-
-
-def put(queue: str, task: str, *args: Any, **more: Any) -> int:
-    """A job of a plain function."""
-    new = NewJob(
-        queue=queue,
-        task=f"tests.faults.plain.{task}",
-        args=json.dumps({"args": args, "kwargs": {}}),
-        failure_limit=20,
-        loss_limit=20,
-        **more,
-    )
-    return run(enqueue(new, authority=SYSTEM)).id
 
 
 def both(verb: str, told: str, **how: Any) -> list[Trial]:
@@ -162,29 +144,12 @@ class Scene:
         args = (trial.gate,) if trial.task == "wait" else trial.args
         return put(self.queues[trial], trial.task, *args)
 
-    def config(self, *names: str, **more: Any) -> KeeperConfig:
-        """A keeper of these queues with the plain executor; it does no upkeep, unless told to."""
-        given: dict[str, Any] = {
-            "dsn": self.house.dsn,
-            "run_folder": str(self.house.folder / "run"),
-            "queues": names,
-            "threads": 4,
-            "isolated": 0,
-            "lease_seconds": 2.0,
-            "heartbeat_seconds": 0.4,
-            "drain_seconds": 1.0,
-            "stage_seconds": NEVER,
-            "reap_seconds": NEVER,
-            "executor_argv": (sys.executable, "-P", "-m", "tests.faults.plain"),
-        }
-        return replace(keeper_config("default"), **(given | more))
-
     def strike(self) -> None:
         """Let a keeper come to the point of each trial; all are dead then."""
         for trial, queue in self.queues.items():
             if trial.limit.concurrency is not None:
                 run(queues.limit(queue, trial.limit, authority=SYSTEM, by="test"))
-            config = self.config(queue, **(trial.config or {}))
+            config = plain_config(self.house, queue, **(trial.config or {}))
             self.mortals[trial] = self.keepers.start(config, trial.point)
         for trial in self.queues:
             if trial.task == "listen":
@@ -232,7 +197,8 @@ class Scene:
         every_queue = (*self.queues.values(), *more_queues)
         for queue in every_queue:
             run(queues.resume(queue, authority=SYSTEM))
-        self.keepers.start(self.config(*every_queue, threads=8, stage_seconds=0.01, reap_seconds=0.02))
+        another = plain_config(self.house, *every_queue, threads=8, stage_seconds=0.01, reap_seconds=0.02)
+        self.keepers.start(another)
         every = [one for jobs in self.jobs.values() for one in jobs]
         ended = {*FINAL, State.QUARANTINED}
         wait_for(lambda: all(job(one).state in ended for one in every), seconds=60)
