@@ -65,6 +65,8 @@ PERMISSIONS: dict[Act, str] = {
 }
 VIEW = "shiftboss.view_job"
 VIEW_AUDIT = "shiftboss.view_audit"
+VIEW_TRACEBACK = "shiftboss.view_traceback"
+"""Tracebacks and what handlers have written: they show code, and now and then a customer's data."""
 
 NEED_REASON = frozenset(
     {
@@ -77,7 +79,7 @@ NEED_REASON = frozenset(
 ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
 """Acts that concern the installation and not its daily work."""
 
-_OPERATORS = frozenset({VIEW, VIEW_AUDIT} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS})
+_OPERATORS = frozenset({VIEW, VIEW_AUDIT, VIEW_TRACEBACK} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS})
 
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({VIEW}),

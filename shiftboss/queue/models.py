@@ -109,6 +109,7 @@ class Job(JobColumns):
             ("rerun_job", "Can rerun finished jobs"),
             ("reschedule_job", "Can change when jobs are due"),
             ("resume_queue", "Can resume queues"),
+            ("view_traceback", "Can see tracebacks and what handlers have written"),
         ]
 
 

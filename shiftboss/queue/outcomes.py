@@ -1,4 +1,7 @@
-"""How a leased run ended, as values. A worker reports them; the store turns them into states."""
+"""How a leased run ended, as values. A worker reports them; the store turns them into states.
+
+`evidence`, wherever there is one, is a JSON text: what is known of the attempt beside its error.
+"""
 
 from dataclasses import dataclass
 
@@ -27,6 +30,7 @@ class Failed:
     traceback: str
     backoff_seconds: float | None
     run_ms: int
+    evidence: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Released:
     """
 
     code: str
+    evidence: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Snoozed:
 
     seconds: float
     run_ms: int
+    evidence: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Discarded:
 
     message: str
     run_ms: int
+    evidence: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,7 @@ class Quarantined:
 
     reason: QuarantineReason
     message: str
+    evidence: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Lost:
     """The executor died with the job in hand.
 
     `alone`: nothing else had started in it, so the death counts. `suspect`: the job runs alone next time.
-    `evidence` is JSON text with the exit code or signal.
+    `evidence` holds the exit code or signal.
     """
 
     alone: bool

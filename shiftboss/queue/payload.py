@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +46,11 @@ def decode_arguments(text: str, *, typed: bool = True) -> tuple[list[Any], dict[
     """Positional and keyword arguments from their JSON text; see `decode`."""
     value = decode(text, typed=typed)
     return value["args"], value["kwargs"]
+
+
+def args_digest(text: str) -> str:
+    """What arguments can be told by without being seen: the SHA-256 of their JSON text."""
+    return sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 def encode_result(value: Any, *, max_bytes: int) -> str | None:

@@ -5,6 +5,9 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any
 
+SOLO = "process"
+"""The isolation of a job that asks for an executor to itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfig:

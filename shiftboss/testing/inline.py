@@ -18,7 +18,7 @@ from shiftboss.queue import payload
 from shiftboss.queue.contract import Claimed, Lease, Note, NoteKind, Registration
 from shiftboss.queue.errors import InTransaction, UnknownTask
 from shiftboss.queue.handlers import DjangoHandlers
-from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
+from shiftboss.queue.outcomes import Done, Failed, Outcome, Released
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.board import SlotBoard
 from shiftboss.queue.runtime.coroutines import Coroutines
@@ -26,7 +26,8 @@ from shiftboss.queue.runtime.notes import SETTLED, Teller
 from shiftboss.queue.runtime.ports import Handler
 from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.running import Order, Runner
-from shiftboss.queue.states import WAITING, QuarantineReason, State
+from shiftboss.queue.runtime.said import outcome_of
+from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.lease import complete_here
 from shiftboss.queue.store.statement import run
 from shiftboss.testing.records import SYSTEM, Record, record_of
@@ -345,23 +346,9 @@ def _registration() -> Registration:
 def _outcome(told: list[Any]) -> Outcome | None:
     """A runner's words as a value; None where the handler has completed the job itself."""
     kind, _, *facts = told
-    match kind, facts:
-        case "settled", _:
+    match kind:
+        case "settled":
             return None
-        case "done", (result, seconds):
-            return Done(result, _ms(seconds))
-        case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
-            return Failed(code, type_, message, fingerprint, trace, wait, _ms(seconds))
-        case "snoozed", (wait, seconds):
-            return Snoozed(wait, _ms(seconds))
-        case "discarded", (message, seconds):
-            return Discarded(message, _ms(seconds))
-        case "quarantined", (reason, message):
-            return Quarantined(QuarantineReason(reason), message)
-        case "released", (code,):
-            return Released(code)
-    return Released("task_not_here")
-
-
-def _ms(seconds: float) -> int:
-    return min(round(seconds * 1000), 2**31 - 1)
+        case "not_here":
+            return Released("task_not_here")
+    return outcome_of(kind, facts)

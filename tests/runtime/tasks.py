@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import itertools
+import logging
 import os
 import signal
 import subprocess
@@ -481,3 +482,26 @@ def in_line(context: Any, number: int) -> int:
     if context.attempt == 1 and context.fence == 1 and number % 5 == 3:
         context.snooze(0.1)
     return number
+
+
+@task(takes_context=True)
+def fail_loudly(context: Any, secret: str) -> None:
+    """Save where it was, write in every way there is, and fail."""
+    context.checkpoint.save({"page": 3})
+    print("printed")
+    sys.stderr.write("to the error stream\n")
+    logging.getLogger("shop").warning("logged %s", "as well")
+    subprocess.run(["echo", "by a child"], check=True)
+    sum(range(2_000_000))
+    raise ValueError(secret)
+
+
+@task(isolation="process")
+def fall_loudly(how: str) -> None:
+    """Write a last word, and end the process."""
+    print("the last word")
+    sys.stdout.flush()
+    os.write(2, b"and one by its number\n")
+    if how == "killed":
+        signal.raise_signal(signal.SIGSEGV)
+    os._exit(7)

@@ -62,7 +62,7 @@ def test_inputs_become_what_the_hints_say_and_results_what_can_be_stored(desk: D
 @pytest.mark.requirement("R7")
 @pytest.mark.parametrize("name", ["send", "send_in_loop", "send_in_a_thread"])
 def test_a_bad_input_quarantines_the_job_and_names_the_field_but_no_value(desk: Desk, name: str) -> None:
-    kind, reason, message = desk.run(name, {"id": "sk_live_4111", "weight": 1})
+    kind, reason, message, _ = desk.run(name, {"id": "sk_live_4111", "weight": 1})
     assert (kind, reason) == ("quarantined", "invalid_arguments")
     assert message == "the arguments do not fit the task: parcel.id: Input should be a valid UUID"
 
@@ -99,7 +99,7 @@ def test_a_bad_result_is_a_failure_that_names_it_and_tells_no_value(desk: Desk) 
 def test_whatever_is_hard_to_tell_is_a_failure_with_a_bounded_text(
     desk: Desk, name: str, args: list[Any], code: str, error: str, words: str
 ) -> None:
-    kind, found, kind_of_error, message, _, trace, wait, _ = desk.run(name, *args)
+    kind, found, kind_of_error, message, _, trace, wait, *_ = desk.run(name, *args)
     assert (kind, found, kind_of_error) == ("failed", code, error)
     assert words in message
     assert len(message) <= 1000
@@ -114,7 +114,7 @@ def test_whatever_is_hard_to_tell_is_a_failure_with_a_bounded_text(
     [("reset", 7.0), ("group", 7.0), ("mixed", None), ("other", None), ("exit", None), ("nan", 7.0)],
 )
 def test_only_a_failure_that_retry_on_names_is_retried(desk: Desk, how: str, wait: float | None) -> None:
-    kind, code, *_, found, _ = desk.run("choose", how)
+    kind, code, *_, found, _, _ = desk.run("choose", how)
     assert (kind, found) == ("failed", wait)
     assert code == ("invalid_result" if how == "nan" else "handler_raised")
 
@@ -122,6 +122,6 @@ def test_only_a_failure_that_retry_on_names_is_retried(desk: Desk, how: str, wai
 @pytest.mark.requirement("R8")
 @pytest.mark.parametrize(("how", "words"), [("key", "KeyError: "), ("mute", "MuteLookup: <str() of")])
 def test_a_failure_that_discard_on_names_ends_the_job_and_says_why(desk: Desk, how: str, words: str) -> None:
-    kind, message, _ = desk.run("choose", how)
+    kind, message, *_ = desk.run("choose", how)
     assert kind == "discarded"
     assert words in message

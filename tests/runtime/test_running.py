@@ -168,7 +168,7 @@ def test_a_job_runs_by_the_configuration_of_its_revision_and_without_one_by_the_
     desk.tasks["fails"] = fail
     old = TaskConfig(task="fails", backoff=60.0)
     desk.runner.revise({str(old.revision): old.to_json()})
-    waits = [desk.run("fails", revision_id=number)[-2] for number in (old.revision, None, old.revision + 1)]
+    waits = [desk.run("fails", revision_id=number)[-3] for number in (old.revision, None, old.revision + 1)]
     assert waits == [60.0, 1.0, 1.0]
 
 

@@ -191,6 +191,7 @@ def test_a_newer_schema_is_fine_and_an_older_server_is_not() -> None:
 def test_migrations_go_back_and_forth(connect: Any) -> None:
     names = sorted(file.stem for file in Path(migrations.__path__[0]).glob("[0-9]*.py"))
     modules = [import_module(f"shiftboss.migrations.{name}") for name in names]
+    modules = [module for module in modules if hasattr(module, "SCHEMA")]  # others change no table
     session = connect()
     session.execute("create schema elsewhere")
     try:

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from shiftboss.queue.outcomes import Failed, Lost, Outcome, Released
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.executor_process import Death
 from shiftboss.queue.runtime.holdings import Held
@@ -30,18 +32,31 @@ def settle(
         suspect=blamed,
         code="executor_died",
         message=f"the executor {was}{death.cause}",
-        evidence=json.dumps(death.evidence),
+        evidence="{}",
     )
     found: list[tuple[Held, Outcome]] = []
+    outcome: Released | Failed | Lost
     for held in begun:
         if ours and held.cause is not None:
-            found.append((held, _ended(held, held.cause, now, backoff_seconds)))
+            outcome = _ended(held, held.cause, now, backoff_seconds)
         else:
-            found.append((held, Released("shutdown") if draining else lost))
+            outcome = Released("shutdown") if draining else lost
+        found.append((held, replace(outcome, evidence=_evidence(held, death))))
     return [*released, *found]
 
 
-def _ended(held: Held, cause: Cause, now: float, backoff_seconds: Callable[[Held], float]) -> Outcome:
+def _evidence(held: Held, death: Death) -> str:
+    told = {**death.evidence, "args_sha256": args_digest(held.job.args)}
+    return json.dumps({**told, **output_of(held, death.output)}, ensure_ascii=False)
+
+
+def output_of(held: Held, output: str) -> dict[str, str]:
+    """What a run has written, for its evidence. Of one that may have been given secrets nothing is kept here."""
+    may_be_kept = output and not (held.config and held.config.secrets)
+    return {"output": output} if may_be_kept else {}
+
+
+def _ended(held: Held, cause: Cause, now: float, backoff_seconds: Callable[[Held], float]) -> Released | Failed:
     """A run that was asked to end, did not, and was ended with its process."""
     if cause is not Cause.TIMEOUT:
         return Released(cause.value)  # whoever asked for its end has it: the record cancels it

@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from shiftboss.queue.errors import UnknownTask
+from shiftboss.queue.runtime import output
 from shiftboss.queue.runtime.board import SlotBoard
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.frames import Unpacker, pack
@@ -189,6 +190,7 @@ def main(orders: str, handlers: Callable[[], Handlers]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     sock = socket.socket(fileno=given["socket"])
+    output.keep()
     project = handlers()
     hide(project.redactor)
     executor = Executor(

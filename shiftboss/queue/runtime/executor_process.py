@@ -7,17 +7,24 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from shiftboss.queue.runtime import ending
+from shiftboss.queue.runtime import ending, usage
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
 from shiftboss.queue.runtime.config import KeeperConfig
+from shiftboss.queue.runtime.evidence import storable
 from shiftboss.queue.runtime.frames import Unpacker, pack
 from shiftboss.queue.runtime.holdings import Held
 from shiftboss.queue.runtime.loop import wait_for_event
-from shiftboss.queue.runtime.running import packed
+from shiftboss.queue.runtime.output import MAX_OUTPUT
+from shiftboss.queue.runtime.passing import Passing
+from shiftboss.queue.runtime.running import HOST, packed
 
 log = logging.getLogger("shiftboss.executor")
 
@@ -31,7 +38,8 @@ CUT_OFF_SECONDS = 0.5
 class Death:
     """How an executor ended and what it had in hand. `exit_code` is negative for a signal.
 
-    `put_down`: its keeper has ended it, because of a deaf job.
+    `put_down`: its keeper has ended it, because of a deaf job. Where it had one run at a time, `used` is what that
+    has used, and `output` what it has written last.
     """
 
     exit_code: int
@@ -41,6 +49,8 @@ class Death:
     not_started: tuple[Held, ...]
     started: tuple[Held, ...]
     ended: tuple[Held, ...]
+    used: Mapping[str, int] = MappingProxyType({})
+    output: str = ""
 
     @property
     def cause(self) -> str:
@@ -56,7 +66,7 @@ class Death:
     def evidence(self) -> dict[str, Any]:
         """For the attempt's record."""
         key, value = ("exit_code", self.exit_code) if self.exit_code >= 0 else ("signal", -self.exit_code)
-        return {key: value, "cause": self.cause, "past_deadline": self.past_deadline}
+        return {key: value, "cause": self.cause, "past_deadline": self.past_deadline, "host": HOST, **self.used}
 
 
 class ExecutorProcess(asyncio.Protocol):
@@ -100,6 +110,7 @@ class ExecutorProcess(asyncio.Protocol):
         self._on_message = on_message
         self._on_death = on_death
         self._board = SlotBoard()
+        self._output = Passing() if solo else None
         self._free = list(range(TICKETS - 1, -1, -1))
         self._deadline = 0.0
         self._unpacker = Unpacker()
@@ -122,12 +133,14 @@ class ExecutorProcess(asyncio.Protocol):
             "threads": self.threads,
             "margin_seconds": self._config.margin_seconds,
         }
+        output = self._output.writer if self._output is not None else None
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._config.executor_argv,
-                json.dumps(orders),
+            process = subprocess.Popen(
+                [*self._config.executor_argv, json.dumps(orders)],
                 pass_fds=(theirs.fileno(), self._board.fd),
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
                 env={**os.environ, ending.MARK: self._mark},
             )
@@ -137,6 +150,8 @@ class ExecutorProcess(asyncio.Protocol):
             raise
         finally:
             theirs.close()
+            if self._output is not None:
+                self._output.start()
         self.pid, self._born = process.pid, ending.start_time(process.pid)
         self._transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
         self._watcher = asyncio.create_task(self._watch(process))
@@ -169,8 +184,8 @@ class ExecutorProcess(asyncio.Protocol):
             log.error("executor.cut_off", extra={"pid": self.pid})
             self.kill()
 
-    async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        exit_code = await process.wait()
+    async def _watch(self, process: "subprocess.Popen[bytes]") -> None:
+        process.returncode, used = await _ended(process.pid)
         was_ready, self.ready = self.ready, False
         past_deadline = bool(self._deadline) and self._clock() >= self._deadline
         self._pid_is_free = True
@@ -185,10 +200,12 @@ class ExecutorProcess(asyncio.Protocol):
             held.executor, held.ticket = None, -1
         self.in_hand.clear()
         death = Death(
-            exit_code=exit_code,
+            exit_code=process.returncode,
             was_ready=was_ready,
             past_deadline=past_deadline,
             put_down=self.is_put_down,
+            used=used if self.solo else {},
+            output=self.output,
             not_started=tuple(hand[NOT_STARTED]),
             started=tuple(hand[STARTED]),
             ended=tuple(hand[ENDED]),
@@ -200,6 +217,8 @@ class ExecutorProcess(asyncio.Protocol):
 
     def run(self, jobs: Sequence[Held]) -> None:
         """Put jobs into the executor's hands."""
+        if self._output is not None:
+            self._output.forget()
         orders, revisions = [], {}
         board = self._board
         for held in jobs:
@@ -216,6 +235,11 @@ class ExecutorProcess(asyncio.Protocol):
         self.send({"revisions": revisions, **message} if revisions else message)
         if not 0.0 < self._deadline < math.inf:
             self.refresh_deadline()
+
+    @property
+    def output(self) -> str:
+        """The last of what a run with the executor to itself has written; else nothing."""
+        return storable(self._output.last_words(), MAX_OUTPUT) if self._output is not None else ""
 
     def taken_back(self, ticket: int) -> Held | None:
         """The job of a ticket whose outcome has come; the ticket is free again."""
@@ -296,3 +320,19 @@ class ExecutorProcess(asyncio.Protocol):
         """Wait until the process has ended and its death has been reported."""
         if self._watcher is not None:
             await self._watcher
+
+
+async def _ended(pid: int) -> tuple[int, dict[str, int]]:
+    """Wait for a child's end: its exit code, negative for a signal, and for the evidence what it has used."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[tuple[int, Any]] = loop.create_future()
+
+    def wait() -> None:
+        _, status, used = os.wait4(pid, 0)
+        with suppress(RuntimeError):  # the loop has ended before
+            loop.call_soon_threadsafe(ended.set_result, (os.waitstatus_to_exitcode(status), used))
+
+    threading.Thread(target=wait, name=f"wait-{pid}", daemon=True).start()
+    exit_code, used = await ended
+    cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
+    return exit_code, {"cpu_ms": cpu_ms, "memory_kb": usage.kilobytes(used.ru_maxrss)}

@@ -20,14 +20,17 @@ import signal
 import socket
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from shiftboss.queue.contract import Note, NoteKind, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
+from shiftboss.queue.revision import SOLO
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cause
+from shiftboss.queue.runtime.deaths import output_of
 from shiftboss.queue.runtime.dispatcher import Dispatcher
 from shiftboss.queue.runtime.escalation import LOOK_SECONDS, Escalation
 from shiftboss.queue.runtime.executor_process import ExecutorProcess
@@ -41,12 +44,9 @@ from shiftboss.queue.runtime.ports import CANCEL, DRAIN, STOP, QueueClient, Wake
 from shiftboss.queue.runtime.pulse import Pulse
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.runtime.revisions import Revisions
-from shiftboss.queue.states import QuarantineReason
+from shiftboss.queue.runtime.said import milliseconds, outcome_of
 
 log = logging.getLogger("shiftboss.keeper")
-
-SOLO = "process"
-"""The isolation of a job that asks for an executor to itself."""
 
 UPKEEP_SHARE = 10
 TASK_AWAY_SECONDS = 15.0
@@ -262,34 +262,35 @@ class Keeper:
         held = executor.taken_back(ticket)
         if held is None:
             return
-        task = held.job.task
         match kind, facts:
             case "done", (result, seconds):
-                self._dispatcher.ended(task, seconds)
-                self._report(held, Done(result, _ms(seconds)))
+                self._dispatcher.ended(held.job.task, seconds)
+                self._report(held, Done(result, milliseconds(seconds)))
             case "settled", (seconds,):
                 # Its handler has completed it, in its own transaction: there is nothing left to write.
-                self._dispatcher.ended(task, seconds)
+                self._dispatcher.ended(held.job.task, seconds)
                 self._notebook.forget(held)
-                self._observing.settled(held, Done(None, _ms(seconds)))
+                self._observing.settled(held, Done(None, milliseconds(seconds)))
                 self._holdings.drop([held.lease])
-            case "failed", (code, type_, message, fingerprint, trace, wait, seconds):
-                self._dispatcher.ended(task, seconds)
-                _tell("job.failed", held, error=f"{type_}: {message}"[:200], code=code)
-                self._report(held, Failed(code, type_, message, fingerprint, trace, wait, _ms(seconds)))
-            case "released", (code,):
-                self._report(held, Released(code))
-            case "snoozed", (wait, seconds):
-                self._dispatcher.ended(task, seconds)
-                self._report(held, Snoozed(wait, _ms(seconds)))
-            case "discarded", (message, seconds):
-                self._dispatcher.ended(task, seconds)
-                self._report(held, Discarded(message, _ms(seconds)))
-            case "quarantined", (reason, message):
-                _tell("job.quarantined", held, error=message, code=reason)
-                self._report(held, Quarantined(QuarantineReason(reason), message))
             case "not_here", (message,):
                 self._not_here(held, message)
+            case _:
+                self._on_less(executor, held, outcome_of(kind, facts))
+
+    def _on_less(self, executor: ExecutorProcess, held: Held, outcome: Outcome) -> None:
+        """Of a run that was no success."""
+        if executor.solo and (output := output_of(held, executor.output)):
+            evidence: Any = outcome
+            told = json.loads(evidence.evidence)
+            outcome = replace(evidence, evidence=json.dumps({**told, **output}, ensure_ascii=False))
+        match outcome:
+            case Failed():
+                _tell("job.failed", held, error=f"{outcome.type}: {outcome.message}"[:200], code=outcome.code)
+            case Quarantined():
+                _tell("job.quarantined", held, error=outcome.message, code=outcome.reason)
+        if isinstance(outcome, Failed | Snoozed | Discarded):
+            self._dispatcher.ended(held.job.task, outcome.run_ms / 1000)
+        self._report(held, outcome)
 
     def _not_here(self, held: Held, message: str) -> None:
         """Others may run it; this worker looks again later."""
@@ -534,7 +535,3 @@ def _registration(config: KeeperConfig) -> Registration:
 def _tell(event: str, held: Held, *, error: str, code: str) -> None:
     fields = {"job": held.job.id, "fence": held.job.fence, "task": held.job.task, "code": code, "error": error}
     log.warning(event, extra=fields)
-
-
-def _ms(seconds: float) -> int:
-    return min(round(seconds * 1000), 2**31 - 1)

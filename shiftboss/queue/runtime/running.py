@@ -1,14 +1,16 @@
 """One order, from its arguments to its outcome. Whatever a handler does, an outcome comes out."""
 
 import inspect
+import json
 import logging
 import os
+import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from types import FunctionType
@@ -17,22 +19,26 @@ from typing import Any, NamedTuple, NoReturn
 from shiftboss.queue.contract import Claimed, Lease
 from shiftboss.queue.errors import InvalidArguments, InvalidResult, LeaseLost, NotStorable, UnknownTask
 from shiftboss.queue.outcomes import Done
-from shiftboss.queue.payload import decode_arguments
+from shiftboss.queue.payload import args_digest, decode_arguments
 from shiftboss.queue.redaction import Redactor, by_keys
-from shiftboss.queue.revision import TaskConfig
+from shiftboss.queue.revision import SOLO, TaskConfig
+from shiftboss.queue.runtime import usage
 from shiftboss.queue.runtime.board import ENDED, SlotBoard
 from shiftboss.queue.runtime.context import Cancelled, Cause, Context, Discard, Snooze, Token
 from shiftboss.queue.runtime.coroutines import Coroutines
 from shiftboss.queue.runtime.evidence import describe, storable
 from shiftboss.queue.runtime.notes import Checkpoint, Teller, Telling
+from shiftboss.queue.runtime.output import CURRENT, MAX_OUTPUT, Tail
 from shiftboss.queue.runtime.ports import Handler, Handlers, boot_clock
 from shiftboss.queue.runtime.resources import LENDING, Pools, ResourceFailed
+from shiftboss.queue.runtime.said import milliseconds
 from shiftboss.queue.runtime.secrets import Secrets
 from shiftboss.queue.states import QuarantineReason
 
 log = logging.getLogger("shiftboss.executor")
 
-LONGEST_RUN_MS = 2**31 - 1
+HOST = socket.gethostname()
+
 LAST_RESORT_SECONDS = 60.0
 """The backoff of a failure whose own backoff could not be had."""
 
@@ -91,6 +97,8 @@ class Run:
     secrets: Secrets | None = None
     settled = False
     refused: NotStorable | None = None
+    cpu: float | None = None
+    _output: Tail | None = None
 
     def __init__(self, order: Order, teller: Teller, redactor: Callable[[], Redactor]) -> None:
         self.order = order
@@ -124,6 +132,26 @@ class Run:
         if self._telling is None:
             self._telling = self._teller.open(self.order.ticket)
         return self._telling
+
+    def wrote(self, text: str) -> None:
+        """Keep what the handler has written, as far as it is among its last words."""
+        if self._output is None:
+            self._output = Tail()
+        self._output.add(text)
+
+    def evidence(self, *, own: bool) -> str:
+        """What is known of the attempt beside its error, as JSON. `own`: the process has no other run."""
+        with suppress(Exception):
+            sys.stdout.flush()
+        told: dict[str, Any] = {
+            "host": HOST,
+            "pid": os.getpid(),
+            "args_sha256": args_digest(self.order.args),
+            **usage.told(self.cpu, own=own),
+        }
+        if self._output is not None:
+            told["output"] = self.storable(str(self._output), MAX_OUTPUT)
+        return json.dumps(told, ensure_ascii=False)
 
     def close(self) -> None:
         """It has ended, and tells nothing any more."""
@@ -225,6 +253,7 @@ class Runner:
     def _in_thread(self, run: Run, handler: Handler) -> None:
         if not self._begin(run):
             return
+        run.cpu = usage.begin_alone() if handler.config.isolation == SOLO else time.thread_time()
         try:
             try:
                 # Context variables that a handler sets are gone with it.
@@ -294,6 +323,7 @@ class Runner:
         return handler
 
     def _call(self, handler: Handler, run: Run) -> Any:
+        CURRENT.set(run)
         args, kwargs = handler.arguments(*decode_arguments(run.order.args))
         if handler.takes_context:
             args = [self._context(run), *args]
@@ -337,7 +367,7 @@ class Runner:
         with self._handlers.complete_in_transaction(
             lease,
             run.order.worker_id,
-            done=lambda: Done(_hidden(run, text), min(round(run.seconds * 1000), LONGEST_RUN_MS)),
+            done=lambda: Done(_hidden(run, text), milliseconds(run.seconds)),
             committed=run.settle,
         ):
             yield
@@ -388,6 +418,7 @@ class Runner:
                     ticket,
                     QuarantineReason.INVALID_ARGUMENTS,
                     run.storable(str(invalid), 1000),
+                    self._evidence(run),
                 ]
             case Cancelled(cause=Cause.TIMEOUT):
                 return self._failure(run, error, seconds, code="timeout")
@@ -395,16 +426,17 @@ class Runner:
                 return self._failure(run, failed.__cause__ or failed, seconds, code="resource_failed")
             case Cancelled(cause=cause):
                 # The handler ended because it was asked to: interrupted, not failed.
-                return ["released", ticket, run.storable(str(cause), 100)]
+                return ["released", ticket, run.storable(str(cause), 100), self._evidence(run)]
             case Snooze(seconds=wait):
-                return ["snoozed", ticket, wait, seconds]
+                return ["snoozed", ticket, wait, seconds, self._evidence(run)]
             case Discard(reason=reason):
-                return ["discarded", ticket, run.storable(reason, 1000), seconds]
+                return ["discarded", ticket, run.storable(reason, 1000), seconds, self._evidence(run)]
         # SystemExit and KeyboardInterrupt too: a handler must not be able to end the executor.
         code = "handler_raised" if error is not run.refused else "result_not_storable"
         if code == "handler_raised" and named(error, self._handler(run.order).config.discard_on):
             evidence = describe(error, hidden=run.hidden)
-            return ["discarded", ticket, storable(f"{evidence.type}: {evidence.message}", 1000), seconds]
+            reason = storable(f"{evidence.type}: {evidence.message}", 1000)
+            return ["discarded", ticket, reason, seconds, self._evidence(run)]
         return self._failure(run, error, seconds, code=code)
 
     def _failure(
@@ -426,7 +458,11 @@ class Runner:
             evidence.traceback,
             wait,
             seconds,
+            self._evidence(run),
         ]
+
+    def _evidence(self, run: Run) -> str:
+        return run.evidence(own=self._handler(run.order).config.isolation == SOLO)
 
 
 def _end_forked(error: BaseException | None, run: Run) -> NoReturn:
@@ -466,6 +502,7 @@ def _executor_error(run: Run, error: BaseException) -> list[Any]:
         "",
         LAST_RESORT_SECONDS,
         run.seconds,
+        run.evidence(own=False),
     ]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from shiftboss.queue.contract import Note, NoteKind, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
-from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
+from shiftboss.queue.outcomes import Outcome, Released
 from shiftboss.queue.runtime.board import NOT_STARTED, STARTED, TICKETS, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
@@ -32,8 +32,8 @@ from shiftboss.queue.runtime.ports import CANCEL, Handlers, QueueClient, Wakeups
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.revisions import Revisions
-from shiftboss.queue.runtime.running import LONGEST_RUN_MS, Order, Run, Runner
-from shiftboss.queue.states import QuarantineReason
+from shiftboss.queue.runtime.running import Order, Run, Runner
+from shiftboss.queue.runtime.said import outcome_of
 
 log = logging.getLogger("shiftboss.worker")
 
@@ -467,25 +467,3 @@ class Shift:
     def _ordered(self, word: str) -> None:
         if word == CANCEL:
             self._look.set()
-
-
-def outcome_of(kind: str, facts: list[Any]) -> Outcome:
-    """What an executor or a slot says of the end of a run, as a value."""
-    match kind, facts:
-        case "done", [result, seconds]:
-            return Done(result, _ms(seconds))
-        case "failed", [code, type_, message, fingerprint, trace, wait, seconds]:
-            return Failed(code, type_, message, fingerprint, trace, wait, _ms(seconds))
-        case "released", [code]:
-            return Released(code)
-        case "snoozed", [wait, seconds]:
-            return Snoozed(wait, _ms(seconds))
-        case "discarded", [message, seconds]:
-            return Discarded(message, _ms(seconds))
-        case "quarantined", [reason, message]:
-            return Quarantined(QuarantineReason(reason), message)
-    raise ValueError(f"no outcome of a run: {kind!r}")
-
-
-def _ms(seconds: float) -> int:
-    return min(round(seconds * 1000), LONGEST_RUN_MS)

@@ -135,7 +135,10 @@ class _Report(Generic[O]):
 
     def call(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
         ids, fences = ids_and_fences([lease for lease, _ in items])
-        columns = self.columns([outcome for _, outcome in items])
+        outcomes: list[Any] = [outcome for _, outcome in items]
+        columns = self.columns(outcomes)
+        if self.statement is not _COMPLETE:
+            columns["evidence"] = [outcome.evidence for outcome in outcomes]
         return self.statement.call(ids=ids, fences=fences, worker_id=worker_id, **columns)
 
     def trace(self, items: Sequence[tuple[Lease, O]], worker_id: int) -> Call[Lease]:
@@ -146,7 +149,14 @@ class _Report(Generic[O]):
 
 def _plain(report: _Report[O], safe: Callable[[O, Exception], O]) -> _Report[O]:
     """The report, with its outcome in safe words where the record cannot hold it as it is."""
-    return replace(report, instead=lambda outcome, error: (report, safe(outcome, error)))
+
+    def instead(outcome: O, error: Exception) -> tuple[_Report[O], O]:
+        plain: Any = safe(outcome, error)
+        if (said := getattr(outcome, "evidence", "{}")) != "{}":
+            plain = replace(plain, evidence=json.dumps({"not_storable": _safe(said)}))
+        return report, plain
+
+    return replace(report, instead=instead)
 
 
 _FAILED: _Report[Failed] = _plain(
@@ -180,10 +190,13 @@ _RELEASED: _Report[Released] = _plain(
     _Report(_RELEASE, "released", lambda items: {"codes": [o.code for o in items]}),
     lambda released, _: Released(_safe(released.code)),
 )
-_SNOOZED: _Report[Snoozed] = _Report(
-    _SNOOZE,
-    "snoozed",
-    lambda items: {"seconds": [o.seconds for o in items], "run_ms": numbers(o.run_ms for o in items)},
+_SNOOZED: _Report[Snoozed] = _plain(
+    _Report(
+        _SNOOZE,
+        "snoozed",
+        lambda items: {"seconds": [o.seconds for o in items], "run_ms": numbers(o.run_ms for o in items)},
+    ),
+    lambda snoozed, _: snoozed,
 )
 _DISCARDED: _Report[Discarded] = _plain(
     _Report(
@@ -210,15 +223,9 @@ _LOST: _Report[Lost] = _plain(
             "suspect": [o.suspect for o in items],
             "codes": [o.code for o in items],
             "messages": [o.message for o in items],
-            "evidence": [o.evidence for o in items],
         },
     ),
-    lambda lost, _: replace(
-        lost,
-        code=_safe(lost.code),
-        message=_safe(lost.message),
-        evidence=json.dumps({"not_storable": _safe(lost.evidence)}),
-    ),
+    lambda lost, _: replace(lost, code=_safe(lost.code), message=_safe(lost.message)),
 )
 
 

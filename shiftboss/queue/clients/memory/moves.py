@@ -3,6 +3,7 @@
 Where a verb leads is read from `TRANSITIONS`; what else changes with it is told here.
 """
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +32,9 @@ EXPIRED = Lost(
     evidence="{}",
 )
 """What the reaper knows of a run whose lease has expired."""
+
+LONGEST_CHECKPOINT = 2000
+"""In characters of JSON: a longer one is not repeated in the evidence."""
 
 
 def leads_to(job: Job, verb: Verb, *, by: Actor | None = None, at_limit: bool = False) -> State | None:
@@ -187,9 +191,18 @@ def _told(outcome: Outcome) -> dict[str, Any]:
             told["error_code"] = code
         case Snoozed(run_ms=run_ms):
             told["run_ms"] = run_ms
-        case Lost(evidence=evidence):
-            told["evidence"] = evidence
+    if not isinstance(outcome, Done):
+        told["evidence"] = outcome.evidence
     return told
+
+
+def _evidence(said: str, checkpoint: str | None) -> str:
+    """What an attempt keeps: what its worker says of it, and the checkpoint that the job had by then."""
+    told: dict[str, Any] = json.loads(said)
+    if checkpoint is not None:
+        short = len(checkpoint) <= LONGEST_CHECKPOINT
+        told |= {"checkpoint": json.loads(checkpoint)} if short else {"checkpoint_characters": len(checkpoint)}
+    return json.dumps(told, ensure_ascii=False)
 
 
 def _error(code: str, message: str, type: str | None = None, fingerprint: str | None = None) -> dict[str, Any]:
@@ -207,5 +220,5 @@ def _attempt(job: Job, outcome: str, now: datetime, told: dict[str, Any]) -> Att
         outcome=outcome,
         started_at=job.started_at,
         ended_at=now,
-        **{**blank, "evidence": "{}", **told},
+        **{**blank, **told, "evidence": _evidence(told.get("evidence", "{}"), job.checkpoint)},
     )

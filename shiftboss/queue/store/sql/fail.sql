@@ -6,8 +6,8 @@ with outcome as materialized (
     from unnest(
         %(ids)s::bigint[], %(fences)s::bigint[], %(backoff_seconds)s::double precision[], %(run_ms)s::integer[],
         %(codes)s::text[], %(types)s::text[], %(messages)s::text[], %(fingerprints)s::text[],
-        %(tracebacks)s::text[])
-        as o (id, fence, backoff_seconds, run_ms, code, type, message, fingerprint, traceback)
+        %(tracebacks)s::text[], %(evidence)s::text[])
+        as o (id, fence, backoff_seconds, run_ms, code, type, message, fingerprint, traceback, evidence)
 ),
 failed as (
     update shiftboss_job j
@@ -24,8 +24,8 @@ failed as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.run_ms, o.code, o.type, o.message,
-        o.fingerprint, o.traceback
+    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, j.checkpoint, o.run_ms, o.code, o.type,
+        o.message, o.fingerprint, o.traceback, o.evidence
 ),
 ended as (
     delete from shiftboss_job j
@@ -35,20 +35,22 @@ ended as (
         and j.cancel_requested_at is not null
     returning j.*, 'cancelled' as final_state, j.worker_id as final_worker, null::text as new_cause,
         null::text as result, o.run_ms, o.code as new_code, o.type as new_type, o.message as new_message,
-        o.fingerprint as new_fingerprint, o.traceback
+        o.fingerprint as new_fingerprint, o.traceback, o.evidence
 ),
 evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, run_ms, error_code, error_type,
-        error_message, error_fingerprint, traceback)
+        error_message, error_fingerprint, traceback, evidence)
     select id, fence, queue, task, %(worker_id)s, 'failed', started_at, statement_timestamp(), run_ms, code,
-        type, message, fingerprint, traceback
+        type, message, fingerprint, traceback,
+-- part: evidence
     from (
-        select id, fence, queue, task, started_at, run_ms, code, type, message, fingerprint, traceback
+        select id, fence, queue, task, started_at, run_ms, code, type, message, fingerprint, traceback, evidence,
+            checkpoint
         from failed
         union all
         select id, fence, queue, task, started_at, run_ms, new_code, new_type, new_message, new_fingerprint,
-            traceback
+            traceback, evidence, checkpoint
         from ended
     ) attempt
 ),

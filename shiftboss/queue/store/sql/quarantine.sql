@@ -3,8 +3,9 @@
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *, null::integer as run_ms
-    from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(reasons)s::text[], %(messages)s::text[])
-        as o (id, fence, code, message)
+    from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(reasons)s::text[], %(messages)s::text[],
+        %(evidence)s::text[])
+        as o (id, fence, code, message, evidence)
 ),
 held as (
     update shiftboss_job j
@@ -15,7 +16,8 @@ held as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.code, o.message
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, j.checkpoint, o.code,
+        o.message, o.evidence
 ),
 -- part: cancelled
 ,
@@ -28,11 +30,13 @@ rested as (
 ,
 evidence as (
     insert into shiftboss_attempt (
-        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message)
-    select id, fence, queue, task, %(worker_id)s, 'quarantined', started_at, statement_timestamp(), code, message
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message, evidence)
+    select id, fence, queue, task, %(worker_id)s, 'quarantined', started_at, statement_timestamp(), code, message,
+-- part: evidence
     from held
     union all
-    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code, null
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code, null,
+-- part: evidence
     from ended
 )
 ,

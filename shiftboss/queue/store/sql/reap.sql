@@ -21,7 +21,8 @@ reaped as (
         error_message = 'the worker stopped renewing its lease'
     from expired e
     where j.id = any (array(select id from expired where cancel_requested_at is null)) and j.id = e.id
-    returning j.id, j.state, e.fence, j.slot_id, e.worker_id, j.queue, j.task, j.started_at
+    returning j.id, j.state, e.fence, j.slot_id, e.worker_id, j.queue, j.task, j.started_at,
+        j.checkpoint
 ),
 ended as (
     delete from shiftboss_job j
@@ -38,15 +39,20 @@ rested as (
 -- part: moved
 ,
 taken as (
-    select id, state, fence, worker_id, queue, task, started_at from reaped
+    select id, state, fence, worker_id, queue, task, started_at, checkpoint, (
+        select jsonb_build_object('host', w.host) from shiftboss_worker w where w.id = reaped.worker_id) as evidence
+    from reaped
     union all
-    select id, final_state, fence, worker_id, queue, task, started_at from ended
+    select id, final_state, fence, worker_id, queue, task, started_at, checkpoint, (
+        select jsonb_build_object('host', w.host) from shiftboss_worker w where w.id = ended.worker_id)
+    from ended
 ),
 evidence as (
     insert into shiftboss_attempt (
-        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message)
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message, evidence)
     select id, fence, queue, task, worker_id, 'lost', started_at, statement_timestamp(), 'lease_expired',
-        'the worker stopped renewing its lease'
+        'the worker stopped renewing its lease',
+-- part: evidence
     from taken
 )
 ,

@@ -23,7 +23,8 @@ reaped as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.code, o.message, o.evidence
+    returning j.id, j.state, j.fence, j.slot_id, j.queue, j.task, j.started_at, j.checkpoint, o.code, o.message,
+        o.evidence
 ),
 ended as (
     delete from shiftboss_job j
@@ -39,11 +40,11 @@ evidence as (
     insert into shiftboss_attempt (
         job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, error_message, evidence)
     select id, fence, queue, task, %(worker_id)s, 'lost', started_at, statement_timestamp(), code, message,
-        evidence::jsonb
+-- part: evidence
     from (
-        select id, fence, queue, task, started_at, code, message, evidence from reaped
+        select id, fence, queue, task, started_at, code, message, evidence, checkpoint from reaped
         union all
-        select id, fence, queue, task, started_at, new_code, new_message, evidence from ended
+        select id, fence, queue, task, started_at, new_code, new_message, evidence, checkpoint from ended
     ) lost
 ),
 rested as (

@@ -3,7 +3,8 @@
 -- Guard (parts/guard.sql): id, fence, worker, unexpired. Index: primary key.
 with outcome as materialized (
     select *, null::integer as run_ms
-    from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(codes)s::text[]) as o (id, fence, code)
+    from unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(codes)s::text[], %(evidence)s::text[])
+        as o (id, fence, code, evidence)
 ),
 released as (
     update shiftboss_job j
@@ -12,7 +13,7 @@ released as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.priority, j.started_at, o.code
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.priority, j.started_at, j.checkpoint, o.code, o.evidence
 ),
 -- part: cancelled
 ,
@@ -23,11 +24,13 @@ rested as (
 ,
 evidence as (
     insert into shiftboss_attempt (
-        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code)
-    select id, fence, queue, task, %(worker_id)s, 'released', started_at, statement_timestamp(), code
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, error_code, evidence)
+    select id, fence, queue, task, %(worker_id)s, 'released', started_at, statement_timestamp(), code,
+-- part: evidence
     from released
     union all
-    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), code,
+-- part: evidence
     from ended
 ),
 leaving as (

@@ -3,8 +3,9 @@
 with outcome as materialized (
     select *, null::text as code
     from unnest(
-        %(ids)s::bigint[], %(fences)s::bigint[], %(seconds)s::double precision[], %(run_ms)s::integer[])
-        as o (id, fence, seconds, run_ms)
+        %(ids)s::bigint[], %(fences)s::bigint[], %(seconds)s::double precision[], %(run_ms)s::integer[],
+        %(evidence)s::text[])
+        as o (id, fence, seconds, run_ms, evidence)
 ),
 snoozed as (
     update shiftboss_job j
@@ -14,7 +15,7 @@ snoozed as (
     where
 -- part: guard
         and j.cancel_requested_at is null
-    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, o.run_ms
+    returning j.id, j.fence, j.slot_id, j.queue, j.task, j.started_at, j.checkpoint, o.run_ms, o.evidence
 ),
 -- part: cancelled
 ,
@@ -25,11 +26,13 @@ rested as (
 ,
 evidence as (
     insert into shiftboss_attempt (
-        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, run_ms)
-    select id, fence, queue, task, %(worker_id)s, 'snoozed', started_at, statement_timestamp(), run_ms
+        job_id, fence, queue, task, worker_id, outcome, started_at, ended_at, run_ms, evidence)
+    select id, fence, queue, task, %(worker_id)s, 'snoozed', started_at, statement_timestamp(), run_ms,
+-- part: evidence
     from snoozed
     union all
-    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), run_ms
+    select id, fence, queue, task, %(worker_id)s, 'cancelled', started_at, statement_timestamp(), run_ms,
+-- part: evidence
     from ended
 )
 ,

@@ -7,5 +7,5 @@ ended as (
         and j.cancel_requested_at is not null
     returning j.*, 'cancelled' as final_state, j.worker_id as final_worker, null::text as new_cause,
         null::text as result, o.run_ms, null::text as new_code, null::text as new_type,
-        null::text as new_message, null::text as new_fingerprint, o.code
+        null::text as new_message, null::text as new_fingerprint, o.code, o.evidence
 )

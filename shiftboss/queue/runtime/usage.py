@@ -1,0 +1,45 @@
+"""What a run has used of processor and memory. `own`: its process has no other run, and all of it counts."""
+
+import resource
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+
+def begin_alone() -> float:
+    """A run begins that has its process to itself: its peak of memory is counted from here (on Linux)."""
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return process_seconds()
+
+
+def process_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def told(began: float | None, *, own: bool) -> dict[str, Any]:
+    """For the attempt's evidence. `began` is what `begin_alone`, or `time.thread_time` in this thread, has said.
+
+    Without it (a coroutine shares its thread) only memory is told. `memory_shared`: it is that of all runs.
+    """
+    memory = {"memory_kb": _peak_kb(), "memory_shared": not own}
+    if began is None:
+        return memory
+    now = process_seconds() if own else time.thread_time()
+    return {"cpu_ms": round((now - began) * 1000), **memory}
+
+
+def _peak_kb() -> int:
+    with suppress(OSError, ValueError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return kilobytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def kilobytes(maxrss: int) -> int:
+    """What `ru_maxrss` says, which counts in bytes on macOS."""
+    return maxrss // 1024 if sys.platform == "darwin" else maxrss
