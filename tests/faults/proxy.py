@@ -6,6 +6,7 @@ same: only who waits for an answer can notice.
 """
 
 import asyncio
+import itertools
 import socket
 import struct
 import threading
@@ -51,7 +52,8 @@ class Frames:
 class Link:
     """One connection: who it is, and what becomes of its bytes."""
 
-    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+    def __init__(self, number: int, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.number = number
         self.name = ""
         self.client, self.server = client, server
         self.vanishes = {"to server": False, "to client": False}
@@ -107,6 +109,7 @@ class Proxy:
         self._server = conninfo_to_dict(dsn)
         self._loop = asyncio.new_event_loop()
         self._links: set[Link] = set()
+        self._numbers = itertools.count(1)
         self._losing: Counter[str] = Counter()
         self._held = ""
         self._holds = False
@@ -202,9 +205,9 @@ class Proxy:
         """Let the next statement of this verb be committed, lose the answer and reset the connection."""
         self._do(lambda: self._losing.update({verb: times}))
 
-    def names(self) -> Counter[str]:
-        """The connections that are open, by name."""
-        return self._do(lambda: Counter(link.name for link in self._links))
+    def open_links(self, which: str = "") -> set[int]:
+        """The connections that are open, each by a number of its own."""
+        return self._do(lambda: {link.number for link in self._of(which)})
 
     def _of(self, which: str) -> list[Link]:
         return [link for link in self._links if which in link.name]
@@ -218,7 +221,7 @@ class Proxy:
         link: Link | None = None
         try:
             server_reader, server = await self._dial()
-            link = Link(client, server)
+            link = Link(next(self._numbers), client, server)
             self._links.add(link)
             await asyncio.wait(
                 [

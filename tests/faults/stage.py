@@ -12,15 +12,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import psycopg
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import StoreUnavailable
+from shiftboss.queue.store import upkeep
 from shiftboss.queue.store.enqueue import NewJob, enqueue
-from shiftboss.queue.store.statement import arun
+from shiftboss.queue.store.statement import Verb, arun
 from shiftboss.supervisor_conf.postgres import Postgres
 from tests.faults.audit import audit
 from tests.faults.proxy import Proxy
@@ -28,6 +29,7 @@ from tests.processes import runs
 from tests.runtime.programs import ROOT, House, Program
 from tests.waiting import wait_for
 
+R = TypeVar("R")
 OPTIONS = ("-c", "fsync=off", "-c", "max_connections=40")
 """What is written survives the death of a server, though not that of the machine."""
 
@@ -63,7 +65,7 @@ class Load:
         while not self._stop.is_set():
             try:
                 asyncio.run(self._enqueue())
-            except (psycopg.Error, StoreUnavailable):
+            except (psycopg.Error, StoreUnavailable, TimeoutError):
                 self.refused += 1
                 self._stop.wait(0.05)
 
@@ -104,6 +106,7 @@ class Stage:
         self.road = Proxy(self.server.url())
         self.house = House(house, self.road.dsn)
         self.workers: list[Program] = []
+        self.settings: dict[str, Any] = {}
         self._gates = itertools.count(1)
 
     @classmethod
@@ -117,14 +120,20 @@ class Stage:
             stage._stack.enter_context(stage.road.open())
             migrate(stage.dsn)
             house.mkdir()
+            stage.settings = settings
             stage.house.dsn = stage.road.dsn  # its port is known now
             stage._stack.callback(stage.house.end)
             for _ in range(workers):
-                worker = stage.house.worker(apps=WITNESS, threads=4, wait=False, **settings)
-                stage.workers.append(worker)
+                stage.hire()
             stage.house.maintainer(**settings)
-            wait_for(lambda: all(worker.says("executor.ready") for worker in stage.workers), seconds=60)
+            for worker in stage.workers:
+                wait_for(lambda one=worker: one.says("executor.ready"), seconds=60)
             yield stage
+
+    def hire(self) -> Program:
+        """One more worker, which is not waited for."""
+        self.workers.append(self.house.worker(apps=WITNESS, threads=4, wait=False, **self.settings))
+        return self.workers[-1]
 
     @property
     def dsn(self) -> str:
@@ -192,19 +201,33 @@ class Stage:
         """Those of all workers."""
         return [executor for worker in self.workers for executor in worker.executors()]
 
+    def enqueue(self, seconds: float, gate: str | None = None) -> int:
+        """A job that takes so long, or until the gate is opened; its id."""
+
+        return self._run(enqueue(work(seconds, gate), authority=System())).id
+
+    def reap(self) -> list[int]:
+        """The ids of the jobs that are taken from expired leases now."""
+        return [reaped.id for reaped in self._run(upkeep.reap(authority=System()))]
+
+    def _run(self, verb: Verb[R]) -> R:
+        async def go() -> R:
+            async with await psycopg.AsyncConnection.connect(self.dsn, autocommit=True) as connection:
+                return await arun(verb, connection)
+
+        return asyncio.run(go())
+
+    def begun(self, job: int, fence: int) -> None:
+        """Wait until the handler has begun this attempt."""
+        wait_for(lambda: self.house.wrote("began")[f"{job}.{fence}"], seconds=120, every=0.005)
+
     @contextmanager
-    def long_run(self, load: Load) -> Iterator[None]:
+    def long_run(self) -> Iterator[int]:
         """A job that runs in one worker when the block begins, and may end after it."""
         gate = f"gate-{next(self._gates)}"
-
-        async def begin() -> int:
-            async with await psycopg.AsyncConnection.connect(self.dsn, autocommit=True) as connection:
-                return (await arun(enqueue(work(600, gate), authority=System()), connection)).id
-
-        job = asyncio.run(begin())
-        load.committed.add(job)
-        wait_for(lambda: self.house.wrote("began")[f"{job}.1"], seconds=60)
-        yield
+        job = self.enqueue(600, gate)
+        self.begun(job, 1)
+        yield job
         (self.house.folder / gate).touch()
 
     def hears(self, words: str) -> Callable[[], bool]:

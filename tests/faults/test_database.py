@@ -62,7 +62,7 @@ def test_backends_that_are_terminated_again_and_again_cost_nothing_but_time(stag
 def test_a_database_that_stands_still_for_longer_than_a_lease_loses_no_job_and_none_overlaps(stage: Stage) -> None:
     def stand_still(load: Load) -> None:
         before, given_up = stage.executors(), stage.hears("no answer within")
-        with stage.long_run(load), stage.standing_still():
+        with stage.long_run(), stage.standing_still():
             # No lease can be renewed: who runs jobs is ended before others may have them.
             wait_for(lambda: not all(map(runs, before)), seconds=60)
             wait_for(given_up, seconds=60)
@@ -147,7 +147,7 @@ def test_a_users_transaction_that_locks_running_rows_for_longer_than_a_lease_dou
 ) -> None:
     def lock(load: Load) -> None:
         before = stage.executors()
-        with stage.long_run(load), psycopg.connect(stage.dsn, application_name="test") as connection:
+        with stage.long_run(), psycopg.connect(stage.dsn, application_name="test") as connection:
             held = wait_for(lambda: connection.execute(ROWS).fetchall(), seconds=20, every=0.0)
             assert held
             if end == "rollback":
@@ -159,6 +159,37 @@ def test_a_users_transaction_that_locks_running_rows_for_longer_than_a_lease_dou
                 wait_for(lambda: has_ended(connection), seconds=20)
 
     stage.survives(lock)
+
+
+@pytest.mark.requirement("L30", "L9")
+def test_a_network_that_is_slow_and_breaks_again_and_again_costs_nothing_but_time(stage: Stage) -> None:
+    def break_off(load: Load) -> None:
+        stage.road.delay(0.02)
+        for _ in range(2 * ROUNDS):
+            assert stage.road.reset()
+            stage.progress(load)
+        stage.road.delay(0)
+
+    stage.survives(break_off)
+
+
+@pytest.mark.requirement("L30", "N14", "S13")
+def test_workers_that_are_cut_off_for_longer_than_a_lease_double_nothing(stage: Stage) -> None:
+    """What they ran is taken from them meanwhile, and is run again."""
+
+    def cut_off(load: Load) -> None:
+        before, given_up = stage.executors(), stage.hears("no answer within")
+        with stage.long_run() as job:
+            stage.road.blackhole()
+            try:
+                wait_for(lambda: not all(map(runs, before)), seconds=60)
+                wait_for(lambda: job in stage.reap(), seconds=60)
+                wait_for(given_up, seconds=60)
+            finally:
+                stage.road.lift()
+            stage.begun(job, 2)
+
+    stage.survives(cut_off)
 
 
 @pytest.mark.requirement("L30", "L24")
