@@ -146,6 +146,8 @@ def _keeper_config(config: conf.Config, pool: conf.Pool, *, dsn: str) -> KeeperC
         executor_argv=EXECUTOR_ARGV,
         code_version=os.environ.get("SHIFTBOSS_CODE_VERSION"),
         run_folder=str(run_folder(dsn)),
+        redact_keys=config.redact_keys,
+        keeps_output=config.redactor is None,
         observers=wanted(config.observers),
         observer_backlog=config.observer_backlog,
         observer_argv=OBSERVER_ARGV,

@@ -55,6 +55,8 @@ def keeper_config(dsn: str, *, queues: tuple[str, ...] = ("default",), lease_sec
         executor_argv=(),
         code_version="v7",
         run_folder="",
+        redact_keys=(),
+        keeps_output=True,
         observers=(),
         observer_backlog=1000,
     )

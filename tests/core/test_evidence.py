@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shiftboss.queue.runtime.evidence import MAX_MESSAGE, MAX_TRACEBACK, Evidence, describe, storable
+from shiftboss.queue.runtime.output import MAX_OUTPUT, Tail
 
 pytestmark = pytest.mark.requirement("L29", "S12")
 
@@ -164,3 +165,21 @@ def test_failures_of_different_kinds_have_different_fingerprints() -> None:
         describe(failure(source, 1, module="shop.other"), skip_frames=2).fingerprint,
     ]
     assert len(set(prints)) == len(prints)
+
+
+@given(st.lists(st.text(alphabet="ab\n ", max_size=MAX_OUTPUT + 10), max_size=8))
+@example(["a" * (MAX_OUTPUT + 1)])
+@example(["a" * MAX_OUTPUT])
+@example(["b\n", "a" * (MAX_OUTPUT - 1)])
+def test_of_what_was_written_the_last_whole_lines_are_kept(texts: list[str]) -> None:
+    tail = Tail()
+    for text in texts:
+        tail.add(text)
+    whole, kept = "".join(texts), str(tail)
+    assert whole.endswith(kept)
+    if len(whole) <= MAX_OUTPUT:
+        assert kept == whole
+    elif "\n" in whole[-MAX_OUTPUT:]:
+        assert kept == whole[-MAX_OUTPUT:].partition("\n")[2]
+    else:
+        assert kept == whole[-MAX_OUTPUT:].partition(" ")[2]

@@ -69,3 +69,17 @@ def test_whoever_falls_leaves_its_last_words(
     assert kept["args_sha256"] == digest_of(falling)
     assert kept["cpu_ms"] > 0
     assert kept["memory_kb"] > 5_000
+
+
+@pytest.mark.requirement("L24")
+def test_what_a_fallen_process_has_written_is_kept_without_what_a_key_gives_away(
+    house: House, configure: Configure
+) -> None:
+    worker = house.worker()
+    configure(MAX_LOSSES=1)
+    falling = tasks.fall_loudly.enqueue("gone", word="password=hunter2-of-the-shop").id
+    wait_for_state(falling, State.QUARANTINED, seconds=30)
+    output = evidence_of(falling)["output"]
+    assert "password=" in output
+    assert "hunter2" not in output
+    assert worker.says("the last word")

@@ -497,8 +497,9 @@ def fail_loudly(context: Any, secret: str) -> None:
 
 
 @task(isolation="process")
-def fall_loudly(how: str) -> None:
+def fall_loudly(how: str, word: str = "") -> None:
     """Write a last word, and end the process."""
+    print(word)
     print("the last word")
     sys.stdout.flush()
     os.write(2, b"and one by its number\n")

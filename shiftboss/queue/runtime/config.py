@@ -12,7 +12,8 @@ class KeeperConfig:
 
     `client` is the dotted path of a function that takes this object and returns (QueueClient, Wakeups).
     `executor_argv` starts an executor, `observer_argv` the observers' process; their orders are appended. `dsn`
-    may hold a password: it never appears in a command line, a log or an error.
+    may hold a password: it never appears in a command line, a log or an error. `keeps_output`: what executors write
+    may be kept by the keeper, which knows the keys of `redact_keys` and no rule of the project's own.
     """
 
     pool: str
@@ -38,6 +39,8 @@ class KeeperConfig:
     executor_argv: tuple[str, ...]
     code_version: str | None
     run_folder: str
+    redact_keys: tuple[str, ...]
+    keeps_output: bool
     observers: tuple[str, ...]
     observer_backlog: int
     observer_argv: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ class KeeperConfig:
     def from_json(cls, text: str) -> "KeeperConfig":
         """Read the text of `to_json`."""
         given: dict[str, Any] = json.loads(text)
-        for name in ("queues", "executor_argv", "observers", "observer_argv"):
+        for name in ("queues", "executor_argv", "redact_keys", "observers", "observer_argv"):
             given[name] = tuple(given[name])
         return cls(**given)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from shiftboss.queue.redaction import Redactor
 from shiftboss.queue.runtime import ending, usage
 from shiftboss.queue.runtime.board import ENDED, NOT_STARTED, STARTED, TICKETS, DeadlineBoard, SlotBoard
 from shiftboss.queue.runtime.config import KeeperConfig
@@ -238,8 +239,10 @@ class ExecutorProcess(asyncio.Protocol):
 
     @property
     def output(self) -> str:
-        """The last of what a run with the executor to itself has written; else nothing."""
-        return storable(self._output.last_words(), MAX_OUTPUT) if self._output is not None else ""
+        """The last of what a run with the executor to itself has written, as far as it may be seen; else nothing."""
+        if self._output is None or not self._config.keeps_output:
+            return ""
+        return storable(Redactor(self._config.redact_keys).text(self._output.last_words()), MAX_OUTPUT)
 
     def taken_back(self, ticket: int) -> Held | None:
         """The job of a ticket whose outcome has come; the ticket is free again."""

@@ -26,24 +26,34 @@ CURRENT: "ContextVar[Writes | None]" = ContextVar("shiftboss_run", default=None)
 
 
 class Tail:
-    """The last characters of a stream, written by any thread; the first text of them may be cut."""
+    """The last characters of a stream, written by any thread; of lines, where there are any, only whole ones.
 
-    __slots__ = ("_length", "_texts")
+    What is left of a line could be a value without the key by which it is known for a secret.
+    """
+
+    __slots__ = ("_length", "_texts", "_whole")
 
     def __init__(self) -> None:
         self._texts: deque[str] = deque()
         self._length = 0
+        self._whole = True
 
     def add(self, text: str) -> None:
         """Keep a text, as far as it is among the last."""
-        text = text[-MAX_OUTPUT:]
-        self._texts.append(text)
-        self._length += len(text)
+        kept = text[-MAX_OUTPUT:]
+        self._texts.append(kept)
+        self._length += len(kept)
+        self._whole = self._whole and len(kept) == len(text)
         while self._texts and self._length - len(self._texts[0]) >= MAX_OUTPUT:
             self._length -= len(self._texts.popleft())
+            self._whole = False
 
     def __str__(self) -> str:
-        return "".join(self._texts)[-MAX_OUTPUT:]
+        text = "".join(self._texts)
+        if self._whole and len(text) <= MAX_OUTPUT:
+            return text
+        text = text[-MAX_OUTPUT:]
+        return text.partition("\n")[2] or text.partition(" ")[2]
 
 
 class _Tee:

@@ -15,6 +15,7 @@ from contextvars import copy_context
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
+from weakref import ref
 
 from shiftboss.queue.contract import Claimed, Lease
 from shiftboss.queue.errors import InvalidArguments, InvalidResult, LeaseLost, NotStorable, UnknownTask
@@ -191,7 +192,8 @@ class Runner:
         self._runs: dict[int, Run] = {}
         self._lock = threading.Lock()
         self._draining = False
-        self._pid = os.getpid()
+        self.forked = False  # this is a copy, in a process that a handler has forked
+        _when_forked(self)
 
     def revise(self, revisions: Mapping[str, str]) -> None:
         """Take in configurations (JSON texts by number): each comes once, before the first order that names it."""
@@ -253,7 +255,7 @@ class Runner:
     def _in_thread(self, run: Run, handler: Handler) -> None:
         if not self._begin(run):
             return
-        run.cpu = usage.begin_alone() if handler.config.isolation == SOLO else time.thread_time()
+        run.cpu = usage.begin_alone() if handler.config.isolation == SOLO else usage.thread_seconds(run.began)
         try:
             try:
                 # Context variables that a handler sets are gone with it.
@@ -391,7 +393,7 @@ class Runner:
         return run.token.cause is Cause.LEASE_LOST or boot_clock() >= self._board.expiry(run.order.ticket)
 
     def _returned(self, run: Run, handler: Handler, value: Any) -> list[Any]:
-        if os.getpid() != self._pid:
+        if self.forked:
             _end_forked(None, run)
         seconds = run.seconds
         if run.settled:
@@ -405,7 +407,7 @@ class Runner:
             return self._failure(run, error, seconds, code="result_not_storable")
 
     def _raised(self, run: Run, error: BaseException) -> list[Any]:
-        if os.getpid() != self._pid:
+        if self.forked:
             _end_forked(error, run)
         seconds, ticket = run.seconds, run.order.ticket
         if run.settled:
@@ -463,6 +465,16 @@ class Runner:
 
     def _evidence(self, run: Run) -> str:
         return run.evidence(own=self._handler(run.order).config.isolation == SOLO)
+
+
+def _when_forked(runner: Runner) -> None:
+    found = ref(runner)
+
+    def forked() -> None:
+        if (runner := found()) is not None:
+            runner.forked = True
+
+    os.register_at_fork(after_in_child=forked)
 
 
 def _end_forked(error: BaseException | None, run: Run) -> NoReturn:
