@@ -29,7 +29,7 @@ KEYS = (
 LONGEST_TEXT = 1024 * 1024
 """Of a longer text the middle is left out, before anything is looked for."""
 
-MOST_ITEMS = 1_000_000
+MOST_ITEMS = 200_000
 """Data with more of them is replaced by a mask as a whole."""
 
 WITH_BLANKS = frozenset(("authorization", "cookie", "cookies", "passphrase"))
@@ -61,6 +61,7 @@ _PLACE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _OPENED = re.compile(r"[bru]{0,2}(?P<slashes>\\{0,15})(?P<quote>[\"'])", re.IGNORECASE)
+_ENCLOSED = re.compile(r"[bru]{0,2}\\{0,15}[\"'(\[{]", re.IGNORECASE)
 _PLAIN = re.compile(r"(?:[^\s()\[\]{},;&\"'\\]|\\(?![\"']))++")
 _BREAK = re.compile(r"(?:[)\]},;&\"']|\\++(?=[\"']))++")
 _SEPARATES = re.compile(r"[,;&]")
@@ -265,41 +266,55 @@ class _Reading:
     def __init__(self, text: str, redactor: Redactor) -> None:
         self._text = text
         self._redactor = redactor
-        self._in_vain = 0
+        self._in_brackets = 0
 
     def masked(self) -> str:
         """The text with masks."""
-        text, at, place = self._text, 0, 0
-        parts: list[str] = []
-        while (found := _PLACE.search(text, place)) is not None:
-            place = found.end()
-            for start, end, instead in self._spots(found):
+        text, parts, at = self._text, [""], 0
+        for start, end, instead in self._spots():
+            if start < at:  # within one that is masked already, or on from there
+                at = max(at, end)
+            else:
                 parts += text[at:start], instead
-                at = place = end
-        return "".join(parts) + text[at:] if parts else text
+                at = end
+        return "".join(parts) + text[at:]
 
-    def _spots(self, found: re.Match[str]) -> Iterator[Spot]:
-        """At most one."""
-        hides, end, spot = self._redactor.hides, found.end(), None
+    def _spots(self) -> Iterator[Spot]:
+        """In the order of their beginnings. What is between quotes or brackets is looked through once more: where
+        one of them is missing, it has gone too far.
+        """
+        place = 0
+        while (found := _PLACE.search(self._text, place)) is not None:
+            place = found.start("bearer") if found["bearer"] else found.end()
+            if (spot := self._spot(found)) is not None:
+                yield spot
+                if spot[1] == len(self._text):
+                    return
+                if not found["bearer"] and not _ENCLOSED.match(self._text, place):
+                    place = spot[1]
+            if found["columns"]:
+                place = found.start() + 1
+
+    def _spot(self, found: re.Match[str]) -> Spot | None:
+        hides, end = self._redactor.hides, found.end()
         match found.lastgroup:
             case "url":
-                spot = self._in_address(end)
+                return self._in_address(end)
             case "pem":
                 closed = self._text.find("-----END", end)
-                spot = end, len(self._text) if closed < 0 else closed, f"-----{MASK}"
+                return end, len(self._text) if closed < 0 else closed, f"-----{MASK}"
             case "bearer":
-                spot = *found.span("bearer"), MASK
+                return *found.span("bearer"), MASK
             case "flag" if hides(found["flag"]):
-                spot = self._value(end)
-            case "pair" | "pair_quote" if hides(found["pair"]):
-                spot = self._value(end)
+                return self._value(end)
+            case "pair" if hides(found["pair"]):
+                return self._value(end)
             case "columns" if any(map(hides, found["columns"].split(","))):
                 closed = self._closed(end)
-                spot = end, self._end_of_line(end) if closed < 0 else closed, f"({MASK})"
+                return end, self._end_of_line(end) if closed < 0 else closed, f"({MASK})"
             case "sep" if hides(found["key"]) or (not found["quote"] and self._ends_a_phrase(found.start("key"))):
-                spot = self._named(found)
-        if spot is not None:
-            yield spot
+                return self._named(found)
+        return None
 
     def _ends_a_phrase(self, start: int) -> bool:
         """Whether the key is the last of some words that name something secret."""
@@ -376,14 +391,16 @@ class _Reading:
         one more. Before a letter it closes nothing: the quote is part of a value that was put between quotes as
         it is.
         """
-        text, place, last = self._text, start, -1
-        while (place := text.find(quote, place)) >= 0 and (last < 0 or place < last + LONGEST_OVERHANG):
+        text, place, last, most = self._text, start, -1, len(self._text)
+        while (place := text.find(quote, place, most)) >= 0:
             before = place
             while before > start and text[before - 1] == "\\":
                 before -= 1
             number = place - before
             doubled, rest = divmod(number - slashes, slashes + 1)
             if number < slashes or (rest == 0 and doubled % 2 == 0):
+                if last < 0:
+                    most = min(most, place + LONGEST_OVERHANG)
                 last = place - min(number, slashes)
                 if not _is_of_a_word(text[place + 1 : place + 2]):
                     break
@@ -422,10 +439,12 @@ class _Reading:
             elif found.lastgroup == "close":
                 depth -= 1
                 if not depth:
-                    return place
-        # A text that is made of brackets which nobody closes is not read again and again.
-        self._in_vain += len(text) - start
-        return -1 if self._in_vain <= 4 * len(text) else len(text)
+                    break
+        # What is in brackets may be read again, but a text that is made of them is not read again and again.
+        self._in_brackets += place - start
+        if self._in_brackets > 4 * len(text):
+            return len(text)
+        return -1 if depth else place
 
     def _end_of_line(self, start: int) -> int:
         return _LINE.match(self._text, start).end()  # type: ignore[union-attr]
