@@ -10,7 +10,7 @@ from shiftboss.queue.retry import LONGEST_SECONDS
 from shiftboss.queue.states import State
 from tests.faults.conftest import Configure
 from tests.faults.harm import tasks as harm
-from tests.runtime.programs import House, attempts, job, wait_for_state
+from tests.runtime.programs import House, attempts, job, totals, wait_for_state
 from tests.waiting import wait_for
 
 APPS = "tests.runtime,tests.faults.harm"
@@ -76,9 +76,10 @@ def test_payloads_of_ten_megabytes_go_through_where_they_are_allowed(house: Hous
     limits = {"MAX_ARGS_BYTES": 2**24, "MAX_RESULT_BYTES": 2**24}
     configure(**limits)
     house.worker(threads=2, apps=APPS, **LONG, **limits)
-    jobs = [harm.echo.enqueue([number, long]).id for number in range(3)]
+    jobs = [harm.echo.enqueue([number, long]).id for number in range(2)]
+    wait_for(lambda: totals() == {State.COMPLETED: len(jobs)}, seconds=60)
     for number, one in enumerate(jobs):
-        done = wait_for_state(one, State.COMPLETED, seconds=60)
+        done = job(one)
         assert json.loads(str(done.result)) == [number, long]
         assert (done.fence, attempts(one)) == (1, [])
 

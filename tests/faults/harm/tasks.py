@@ -4,7 +4,6 @@ import ctypes
 import json
 import os
 import resource
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -67,17 +66,6 @@ def write_garbage(context: Any, text: str, gate: str) -> None:
     with witnessed(context):
         if context.fence == 1:
             os.write(_orders()["socket"], bytes.fromhex(text))
-            _wait_until(gate)
-
-
-@task(takes_context=True, max_attempts=1)
-def read_along(context: Any, gate: str) -> None:
-    """Take away what the keeper says, at the first attempt."""
-    with witnessed(context):
-        if context.fence == 1:
-            with socket.socket(fileno=os.dup(_orders()["socket"])) as mine:
-                write("reads", context.job_id)
-                mine.recv(7)  # a part of a message: the rest makes no sense
             _wait_until(gate)
 
 
