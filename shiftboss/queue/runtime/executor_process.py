@@ -239,7 +239,7 @@ class ExecutorProcess(asyncio.Protocol):
 
     @property
     def output(self) -> str:
-        """The last of what a run with the executor to itself has written, as far as it may be seen; else nothing."""
+        """The last of what a run that has the executor to itself has written, as far as it may be seen."""
         if self._output is None or not self._config.keeps_output:
             return ""
         return storable(Redactor(self._config.redact_keys).text(self._output.last_words()), MAX_OUTPUT)
