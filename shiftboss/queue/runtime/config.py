@@ -12,8 +12,8 @@ class KeeperConfig:
 
     `client` is the dotted path of a function that takes this object and returns (QueueClient, Wakeups).
     `executor_argv` starts an executor, `observer_argv` the process of the observers; orders are appended. `dsn`
-    may hold a password: it never appears in a command line, a log or an error. `keeps_output`: what executors write
-    may be kept by the keeper, which knows the keys of `redact_keys` and no rule of the project's own.
+    may hold a password: it never appears in a command line, a log or an error. `keeps_output`: what executors
+    write may be kept by the keeper, which knows the keys of `redact_keys` and no rule of the project's own.
     """
 
     pool: str
