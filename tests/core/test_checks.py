@@ -35,6 +35,7 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "shiftboss.E007": [{"DATABASE_ROUTERS": [f"{HERE}.NoTables"]}],
     "shiftboss.E008": [
         {"SHIFTBOSS": {"SECRET_PROVIDER": "nowhere.at_all"}},
+        {"SHIFTBOSS": {"REDACTOR": "nowhere.at_all"}},
         {"SHIFTBOSS": {"QUEUE_AUTHORIZER": "nowhere.may"}},
         {"SHIFTBOSS": {"QUEUE_AUTHORIZER": "may"}},
         {"SHIFTBOSS": {"WATCH_AUTHORIZER": f"{HERE}.nothing"}},

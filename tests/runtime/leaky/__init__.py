@@ -1,0 +1,1 @@
+"""An app whose handlers tell what they should not."""
