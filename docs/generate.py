@@ -18,7 +18,7 @@ import django
 from shiftboss.acts import legal
 from shiftboss.checks import KNOWN
 from shiftboss.conf import Config, Pool, QueueOptions
-from shiftboss.permissions import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
+from shiftboss.permissions import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, VIEW_TRACEBACK, Act
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
 
 STATES_HEAD = """\
@@ -192,6 +192,7 @@ def permissions() -> str:
     """The text of `docs/permissions.md`."""
     held = [
         ("*see the console, jobs, queues, workers*", "", VIEW, ""),
+        ("*see tracebacks and what handlers have written*", "", VIEW_TRACEBACK, ""),
         ("*see the audit*", "", VIEW_AUDIT, ""),
         *((f"**{act}**", _legal_in(act), PERMISSIONS[act], "reason" if act in NEED_REASON else "") for act in Act),
     ]

@@ -25,13 +25,15 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
-from shiftboss.console import listing
+from shiftboss.console import evidence, listing, words
 from shiftboss.console.listing import job as as_job
+from shiftboss.console.sight import Seen, seen
 from shiftboss.console.stored import as_object
-from shiftboss.permissions import NEED_REASON, VIEW, Act, require
+from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import NoteKind
 from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail
@@ -224,16 +226,17 @@ def list_jobs(given: argparse.Namespace) -> int:
 def show(given: argparse.Namespace) -> int:
     """Print one job with its attempts, its events and the acts that its state allows."""
     open_record(given)
-    require(VIEW, by=person_of(given))
+    person = person_of(given)
+    require(VIEW, by=person)
     job = answer(read.job(authority=SYSTEM, job_id=given.id))
     if job is None:
         raise Refused(f"there is no job {given.id}")
     attempts = answer(read.attempts(authority=SYSTEM, job_id=given.id))
     events = answer(read.events(authority=SYSTEM, job_id=given.id))
     if given.format == "json":
-        print(as_json(as_job(job, attempts, events)))
+        print(as_json(as_job(job, attempts, events, by=person)))
     else:
-        print(_as_text(job, attempts, events))
+        print(_as_text(job, attempts, events, by=person))
     return 0
 
 
@@ -281,7 +284,7 @@ def _named(act: Act, ids: Sequence[int]) -> str:
     return f"{shown}{more}\n{act.capitalize()} {number}?"
 
 
-def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> str:
+def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow], *, by: Person) -> str:
     told = as_object(job) | {"kind": job.kind, "retry_kind": present_retry_kind(job, attempts)}
     fields = {name: value for name, value in told.items() if value not in (None, [], "{}", "")}
     width = max(map(len, fields))
@@ -289,7 +292,9 @@ def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Ev
         "\n".join(f"{name:<{width}}  {cell(_said(value))}" for name, value in fields.items()),
         f"{'acts':<{width}}  {', '.join(acts.legal(job.state))}",
     ]
-    for attempt, kind in zip(attempts, retry_kinds(attempts), strict=False):
+    digest = args_digest(job.args)
+    for one, kind in zip(seen(attempts, by=by), retry_kinds(attempts), strict=False):
+        attempt = one.row
         error = f": {attempt.error_type or attempt.error_code}" if attempt.error_type or attempt.error_code else ""
         message = f": {attempt.error_message}" if attempt.error_message else ""
         run_ms = "" if attempt.run_ms is None else f", {attempt.run_ms} ms"
@@ -297,12 +302,31 @@ def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Ev
             f"\nattempt {attempt.fence}  {cell(attempt.ended_at)}  "
             f"{cell(attempt.outcome + error + message + run_ms)}{RETRIES[kind]}"
         )
+        parts.extend(_evidence(one, digest))
         if attempt.traceback:
             parts.append(block(attempt.traceback))
     if events:
         rows = [(event.seq, event.at, *_told(event)) for event in events]
         parts.append("\n" + table(("EVENT", "AT (UTC)", "KIND", "FENCE", "DATA"), rows))
     return "\n".join(parts)
+
+
+def _evidence(one: Seen, args_sha256: str) -> list[str]:
+    """What the attempt has kept, a line for each fact, and then what its handler has written last."""
+    kept = evidence.read(one.row.evidence, args_sha256=args_sha256)
+    facts = [
+        (fact.name, f"{fact.exact or fact.value}{f' ({fact.note})' if fact.note else ''}") for fact in kept.facts
+    ]
+    facts += [("Checkpoint", text) for text in (kept.checkpoint,) if text]
+    facts += [("Evidence", text) for text in (kept.rest,) if text and text != "{}"]
+    if one.withheld:
+        parts = ", ".join(words.spoken(words.PARTS, name) for name in one.withheld)
+        facts.append(("Not shown", f"{parts}: it needs the permission {one.permission}"))
+    width = max((len(name) for name, _ in facts), default=0)
+    lines = [f"  {name:<{width}}  {cell(value)}" for name, value in facts]
+    if kept.output:
+        lines += ["  Last output", *(f"  | {line}" for line in block(kept.output).splitlines())]
+    return lines
 
 
 def _told(event: EventRow) -> tuple[str, int | None, str]:

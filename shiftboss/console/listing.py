@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftboss import acts
+from shiftboss.console.sight import seen
 from shiftboss.console.stored import as_object
+from shiftboss.permissions import Person
 from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.states import State
@@ -56,8 +58,10 @@ def jobs(states: Iterable[State], *, queue: str | None, before: int | None, afte
     )
 
 
-def job(found: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> dict[str, Any]:
-    """One job for `stored.dumps`: what it is, what its state allows, its attempts and events.
+def job(
+    found: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow], *, by: Person
+) -> dict[str, Any]:
+    """One job for `stored.dumps`: what it is, what its state allows, its events, its attempts as `by` sees them.
 
     Retries of the job itself say of which kind they are; `kind` tells a rerun and a backfill's job from others.
     """
@@ -67,8 +71,8 @@ def job(found: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[Event
         "retry_kind": present_retry_kind(found, attempts),
         "acts": acts.legal(found.state),
         "attempts": [
-            as_object(row) | {"retry_kind": kind}
-            for row, kind in zip(attempts, retry_kinds(attempts), strict=False)
+            one.as_object() | {"retry_kind": kind}
+            for one, kind in zip(seen(attempts, by=by), retry_kinds(attempts), strict=False)
         ],
         "events": [as_object(row) for row in events],
     }

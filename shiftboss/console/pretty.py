@@ -4,6 +4,7 @@ The text is re-spaced token by token, so a number beyond 2^53 is never rounded a
 needs no stack.
 """
 
+import json
 import re
 
 INDENT = "  "
@@ -39,6 +40,39 @@ def indented(text: str) -> str:
             line = [INDENT * min(depth, DEEPEST)]
     lines.append("".join(line))
     return "\n".join(lines)
+
+
+def members(text: str) -> dict[str, str] | None:
+    """The members of a JSON object, each value as the text that it is; None where the text is no object."""
+    found: dict[str, str] = {}
+    name: str | None = None
+    depth = start = end = 0
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if depth == 0 and word != "{":
+            return None
+        if depth == 1 and word in ",}":
+            if name is not None:
+                found[name] = text[start:end].strip()
+            name = None
+        elif depth == 1 and name is None:
+            if not word.startswith('"'):
+                return None
+            name = str(json.loads(word, strict=False))
+        elif depth == 1 and word == ":":
+            start = token.end()
+        depth += (word in "{[") - (word in "}]")
+        end = token.end()
+    return found if end else None
+
+
+def of_members(members: dict[str, str]) -> str:
+    """The JSON object that has these members."""
+    return (
+        "{"
+        + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {value}" for name, value in members.items())
+        + "}"
+    )
 
 
 def _spaced(token: str) -> str:

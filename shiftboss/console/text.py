@@ -82,12 +82,14 @@ def stored(moment: object) -> str:
 
 
 def size(bytes_: int) -> str:
-    """A size in the largest unit of 1,024: 12 B, 3.4 KiB, 1.0 MiB."""
+    """A size in the largest unit of 1,024: 12 B, 3.4 KiB, 1.0 MiB, 2.0 GiB."""
     if bytes_ < 1024:
         return _("%(n)s B") % {"n": bytes_}
     if bytes_ < 1024 * 1024:
         return _("%(n)s KiB") % {"n": formats.number_format(bytes_ / 1024, 1)}
-    return _("%(n)s MiB") % {"n": formats.number_format(bytes_ / 1024 / 1024, 1)}
+    if bytes_ < 1024 * 1024 * 1024:
+        return _("%(n)s MiB") % {"n": formats.number_format(bytes_ / 1024 / 1024, 1)}
+    return _("%(n)s GiB") % {"n": formats.number_format(bytes_ / 1024 / 1024 / 1024, 1)}
 
 
 # What would be unseen, or would change how the text around it is seen: controls (ANSI colours begin with
@@ -101,6 +103,14 @@ _UNSEEN = re.compile(
 def visible(text: str) -> str:
     """The text with each character that is unseen or turns the reading direction written as its code."""
     return _UNSEEN.sub(lambda found: code_of(found[0]), text)
+
+
+_COLOURS = re.compile("\x1b\\[[0-9;:]*m")
+
+
+def plain(written: str) -> str:
+    """What was written as if to a terminal, without its colours, its lines ended as on this system."""
+    return _COLOURS.sub("", written).replace("\r\n", "\n")
 
 
 def pieces(text: str) -> list[tuple[str, bool]]:

@@ -113,6 +113,13 @@ RETRY_KINDS: dict[str, Promise] = {
     RetryKind.FAILURE: gettext_lazy("failure retry"),
 }
 
+PARTS: dict[str, Promise] = {
+    "traceback": pgettext_lazy("part of an attempt", "traceback"),
+    "output": pgettext_lazy("part of an attempt", "output"),
+    "not_storable": pgettext_lazy("part of an attempt", "evidence that could not be stored as it was"),
+    "evidence": pgettext_lazy("part of an attempt", "evidence"),
+}
+
 QUEUE_STATES: dict[str, Promise] = {
     "running": pgettext_lazy("state of a job", "running"),
     "paused": pgettext_lazy("state of a queue", "paused"),

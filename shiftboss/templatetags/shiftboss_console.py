@@ -15,6 +15,7 @@ from django.utils.translation import get_language_info, pgettext
 from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
+from shiftboss.console.evidence import read as evidence_of
 from shiftboss.console.figures import Tally
 from shiftboss.console.progress import read_progress
 from shiftboss.queue.authority import Scope, read_key
@@ -241,6 +242,25 @@ def _document(whole: str, laid_out: str) -> dict[str, Any]:
         "size": text.size(len(whole.encode(errors="replace"))),
         "cut": cut,
     }
+
+
+@register.inclusion_tag("shiftboss/_evidence.html")
+def evidence(told: str, args_sha256: str, *, is_latest: bool) -> dict[str, Any]:
+    """What an attempt has kept; its output stands open where it is the latest."""
+    laid_out = evidence_of(told, args_sha256=args_sha256)
+    output = (laid_out.output or "").rstrip("\n")
+    return {
+        "evidence": laid_out,
+        "output": output[-SHOWN_CHARACTERS:],
+        "cut": len(output) > SHOWN_CHARACTERS,
+        "is_latest": is_latest,
+    }
+
+
+@register.filter
+def part(name: str) -> str:
+    """A part of an attempt that is withheld."""
+    return words.spoken(words.PARTS, name)
 
 
 @register.filter

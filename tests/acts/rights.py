@@ -8,6 +8,7 @@ from shiftboss.permissions import Act
 TABLE = """
                 stranger  customer  staff  viewer  operator  admin  superuser  inactive  revoked  token
 see the jobs    .         .         .      yes     yes       yes    yes        .         .        yes
+see tracebacks  .         .         .      .       yes       yes    yes        .         .        yes
 see the audit   .         .         .      .       yes       yes    yes        .         .        yes
 cancel          .         .         .      .       yes       yes    yes        .         .        yes
 expedite        .         .         .      .       yes       yes    yes        .         .        yes
@@ -32,8 +33,9 @@ revoke_token    .         .         .      .       .         yes    yes        .
 an operator; the tokens are an operator's, one of them revoked."""
 
 SEE_JOBS = "see the jobs"
+SEE_TRACEBACKS = "see tracebacks"
 SEE_AUDIT = "see the audit"
-LOOKS = (SEE_JOBS, SEE_AUDIT)
+LOOKS = (SEE_JOBS, SEE_TRACEBACKS, SEE_AUDIT)
 
 ABSENT: dict[str, set[str]] = {
     "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},

@@ -4,8 +4,9 @@ Whether it was done is asked of the record, not of the answer.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import date, datetime
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from shiftboss.queue.store import backfill
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.statement import run
 from tests.acts.people import a_request, person
-from tests.acts.rights import ABSENT, LOOKS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS
+from tests.acts.rights import ABSENT, LOOKS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS, SEE_TRACEBACKS
 from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4", "B15")]
@@ -118,6 +119,8 @@ class Scene:
 
     def thing(self, act: str) -> Any:
         """What the act is to be done to: a job's id, a queue's name, a token's number."""
+        if act == SEE_TRACEBACKS:
+            return making.quarantined(self.worker).job_id
         if act in LOOKS:
             return making.available(self.worker).job_id
         if act in MAKE:
@@ -156,6 +159,9 @@ def entries() -> int:
 def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
     """Pages and forms."""
     client = scene.client()
+    if act == SEE_TRACEBACKS:
+        page = client.get(reverse("shiftboss:job", kwargs={"job_id": thing})).content.decode()
+        return "Traceback…" in page
     if act in LOOKS:
         return client.get(reverse("shiftboss:jobs" if act == SEE_JOBS else "shiftboss:audit")).status_code == 200
     typed = {"reason": "because", "request_id": a_request(), **EXTRA.get(act, {})}
@@ -175,6 +181,9 @@ def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
 def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
     """The HTTP API."""
     client = scene.client()
+    if act == SEE_TRACEBACKS:
+        [attempt] = client.get(f"/api/v1/jobs/{thing}").json().get("attempts", [{}])
+        return bool(attempt.get("traceback"))
     if act in LOOKS:
         answers = {client.get("/api/v1/audit").status_code} if act == SEE_AUDIT else set()
         if act == SEE_JOBS:
@@ -218,6 +227,10 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
         codes = {cli.main([*some, *by]) for some in words}
         assert len(codes) == 1, "all of these are for the same people"
         return codes == {0}
+    if act == SEE_TRACEBACKS:
+        with redirect_stdout(StringIO()) as out:
+            cli.main(["jobs", "show", str(thing), *by])
+        return "Traceback…" in out.getvalue()
     if act == SEE_AUDIT:
         return cli.main(["audit", "list", *by]) == 0
     reason = ["--reason", "because"]

@@ -129,6 +129,7 @@ def failed(
     traceback: str = TRACEBACK,
     backoff_seconds: float = 0.0,
     run_ms: int = 412,
+    evidence: str = "{}",
 ) -> None:
     """Let a worker report failure."""
     failure = Failed(
@@ -139,6 +140,7 @@ def failed(
         traceback=traceback,
         backoff_seconds=backoff_seconds,
         run_ms=run_ms,
+        evidence=evidence,
     )
     run(lease.fail([(job.lease, failure) for job in jobs], authority=SYSTEM, worker_id=worker_id))
 

@@ -248,7 +248,7 @@ def test_the_audit_is_told_newest_first_and_narrowed(caller: Caller) -> None:
     [
         (schemas.Job, read.JobRow, {"kind"}),
         (schemas.JobDetail, read.JobDetail, {"kind", "retry_kind", "acts", "attempts", "events"}),
-        (schemas.Attempt, read.AttemptRow, {"retry_kind"}),
+        (schemas.Attempt, read.AttemptRow, {"retry_kind", "withheld"}),
         (schemas.Event, read.EventRow, set()),
         (schemas.Entry, audit.AuditRow, set()),
     ],

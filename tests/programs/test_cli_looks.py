@@ -1,5 +1,6 @@
 """`shiftboss jobs list`, `jobs show`, `queues list`, `audit list` and `status`: for people and for programs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import notes as store_notes
 from shiftboss.queue.store import queues
 from shiftboss.queue.store.statement import run
+from tests.console import scenes
 from tests.programs.shell import Shell
 from tests.programs.tree import environment, shiftboss
 from tests.store import making
@@ -101,6 +103,46 @@ def test_a_job_is_shown_with_its_attempts_its_events_and_what_can_be_done(sh: Sh
     assert (attempt["job_id"], attempt["outcome"], attempt["error_type"]) == (str(job_id), "failed", "ValueError")
     assert [event["kind"] for event in job["events"]] == ["reinstate", "quarantine"]
     assert job["events"][0]["data"]["by"].startswith("os:")
+
+
+@pytest.mark.requirement("L29")
+def test_an_attempt_is_shown_with_what_it_kept_to_whom_may_see_it(sh: Shell, worker: int) -> None:
+    kept = {
+        "host": "web-7",
+        "pid": 4711,
+        "cpu_ms": 384,
+        "memory_kb": 95_232,
+        "memory_shared": True,
+        "args_sha256": "0" * 64,
+        "checkpoint": {"page": 3},
+        "oom_score": 901,
+        "output": "first line\n\x1b[31mred\x1b[0m \x1b[2J\u202elast\n",
+    }
+    job_id = scenes.job(max_attempts=1)
+    scenes.failed(scenes.claimed(worker), worker, evidence=json.dumps(kept))
+    out = sh("jobs", "show", job_id).out
+    facts = (
+        "  Ran on      web-7, process 4711\n"
+        "  CPU         384 ms\n"
+        "  Memory      peak 93.0 MiB (shared with other jobs of the process)\n"
+        f"  Arguments   {'0' * 64} (not those that the job has now)\n"
+        '  Checkpoint  {"page": 3}\n'
+        '  Evidence    {"oom_score": 901}\n'
+    )
+    written = "  Last output\n  | first line\n  | red \\x1b[2J\\u202elast\nTraceback (most recent call last):\n"
+    assert facts + written in out
+    assert "Not shown" not in out
+    scenes.person("vera", role="viewer")
+    less = sh("jobs", "show", job_id, "--as", "vera").out
+    assert f"{facts}  Not shown   traceback, output: it needs the permission shiftboss.view_traceback\n" in less
+    assert "mailbox unavailable" in less
+    assert "first line" not in less
+    assert "Traceback (most" not in less
+    [attempt] = sh("jobs", "show", job_id, "--format", "json").json["attempts"]
+    assert (attempt["evidence"], attempt["withheld"]) == (kept, None)
+    [attempt] = sh("jobs", "show", job_id, "--format", "json", "--as", "vera").json["attempts"]
+    assert attempt["evidence"] == {name: value for name, value in kept.items() if name != "output"}
+    assert attempt["withheld"] == {"permission": "shiftboss.view_traceback", "parts": ["traceback", "output"]}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def job(request: HttpRequest, job_id: str) -> Any:
             raise NoSuchJob(f"there is no job {number}")
         attempts = run(read.attempts(authority=SYSTEM, job_id=number))
         events = run(read.events(authority=SYSTEM, job_id=number))
-    return listing.job(found, attempts, events)
+    return listing.job(found, attempts, events, by=caller(request))
 
 
 @router.get(

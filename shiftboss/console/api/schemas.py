@@ -167,6 +167,15 @@ class Jobs(Shown):
     newer: Id | None = Field(description="give it as `after` for the page before; null on the first")
 
 
+class Withheld(Shown):
+    """What the caller may not see."""
+
+    permission: str = Field(description="which it would need", examples=["shiftboss.view_traceback"])
+    parts: list[str] = Field(
+        description="`traceback`, `output` or `not_storable` of the evidence, or the whole `evidence`"
+    )
+
+
 class Attempt(Shown):
     """An attempt that did not succeed."""
 
@@ -182,7 +191,16 @@ class Attempt(Shown):
     error_message: str | None
     error_fingerprint: str | None
     traceback: str | None
-    evidence: Json
+    evidence: Annotated[
+        Any,
+        Field(
+            description="JSON, as it is stored. What is known of: `host` and `pid`; `exit_code` or `signal`, and "
+            "`cause`, of a process that died; `cpu_ms`; `memory_kb`, the peak, with `memory_shared` where it is "
+            "that of all jobs of the process; `args_sha256`; `checkpoint`, or `checkpoint_characters` of a long "
+            "one; `output`, the last that the handler wrote. More may come"
+        ),
+    ]
+    withheld: Withheld | None = Field(description="null where all that is kept of it is shown")
     retry_kind: str | None = Field(
         description="`infrastructure`: a retry after its worker was lost; `failure`: after a failure; else null"
     )

@@ -6,10 +6,12 @@ from shiftboss.console import audits, figures, filters, live, offers
 from shiftboss.console.paging import page_of
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
+from shiftboss.console.sight import seen
 from shiftboss.permissions import VIEW_AUDIT
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.jobs import present_retry_kind, retry_kinds
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store import audit, queues, read
 from shiftboss.queue.store.read import JobDetail
@@ -69,7 +71,8 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         limits = run(queues.limits(authority=System())) if job.state in WAITING else []
     context = {
         "job": job,
-        "attempts": list(zip(attempts, retry_kinds(attempts), strict=False)),
+        "attempts": list(zip(seen(attempts, by=person), retry_kinds(attempts), strict=False)),
+        "args_sha256": args_digest(job.args),
         "retry": present_retry_kind(job, attempts),
         "waiting": WAITING,
         "events": events,
