@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from psycopg.errors import DiskFull, ReadOnlySqlTransaction
+from psycopg.errors import DiskFull
 
 from shiftboss import Owner
 from shiftboss.queue.contract import Lease, Note, NoteKind, Settlement
-from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.errors import NotAllowed, StoreUnavailable
 from shiftboss.queue.store import notes, operate, upkeep
 from shiftboss.queue.store.statement import Verb, run
 from tests.store.conftest import Perform
@@ -230,7 +230,7 @@ def test_an_error_that_no_note_has_brought_about_is_raised(connect: Any, worker:
     keeper = connect()
     leases = running(worker, 3)
     keeper.execute("set default_transaction_read_only = on")
-    with pytest.raises(ReadOnlySqlTransaction):
+    with pytest.raises(StoreUnavailable):
         keeper.run(tell(worker, *((one, CHECKPOINT) for one in leases)))
 
 
