@@ -11,8 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from shiftboss.queue.redaction import Redactor
@@ -50,7 +49,7 @@ class Death:
     not_started: tuple[Held, ...]
     started: tuple[Held, ...]
     ended: tuple[Held, ...]
-    used: Mapping[str, int] = MappingProxyType({})
+    used: Mapping[str, int] = field(default_factory=dict)
     output: str = ""
 
     @property
