@@ -26,7 +26,7 @@ KEYS = (
 )
 """Patterns of the keys whose values are masked; see `Redactor`."""
 
-LONGEST_TEXT = 1024 * 1024
+LONGEST_TEXT = 256 * 1024
 """Of a longer text the middle is left out, before anything is looked for."""
 
 MOST_ITEMS = 200_000
