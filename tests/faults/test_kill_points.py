@@ -71,8 +71,8 @@ CLAIMS = [
     Trial(Point("register", "register_worker"), None),
 ]
 
-PATIENT = {"lease_seconds": 60.0, "heartbeat_seconds": 20.0}
-BEATING = {"lease_seconds": 60.0}
+PATIENT = {"lease_seconds": 600.0, "heartbeat_seconds": 200.0}
+BEATING = {"lease_seconds": 600.0}
 BEATS = [
     *(Trial(Point("heartbeat", "heartbeat", side), args=(1.0,)) for side in ("before", "after")),
     *(
