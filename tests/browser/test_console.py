@@ -1,5 +1,6 @@
 """The console as somebody on call uses it."""
 
+import json
 import re
 
 import pytest
@@ -208,6 +209,32 @@ def test_backfills_limits_and_what_a_handler_told_fit_every_screen(opened: Opene
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+
+
+@pytest.mark.requirement("L29")
+@pytest.mark.parametrize("java_script_enabled", [True, False])
+def test_what_an_attempt_has_kept_fits_every_screen_and_its_output_scrolls_in_itself(
+    opened: Opener, java_script_enabled: bool
+) -> None:
+    worker = scenes.worker("default")
+    job_id = scenes.job(max_attempts=1)
+    kept = {
+        "host": "h" * 250,
+        "args_sha256": "0" * 64,
+        "checkpoint": {"after": "c" * 1000},
+        "from_elsewhere": "e" * 1000,
+        "output": "o" * 1000 + "\nanother line" * 200 + "\nthe last line",
+    }
+    scenes.failed(scenes.claimed(worker), worker, evidence=json.dumps(kept))
+    page = opened(f"/jobs/{job_id}/", **PHONE, java_script_enabled=java_script_enabled)
+    page.get_by_text("Checkpoint at its end").click()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        written = page.get_by_role("region", name="Last output")
+        assert written.evaluate("it => it.scrollHeight > it.clientHeight && it.clientHeight < 400")
+        assert written.evaluate("it => it.scrollWidth > it.clientWidth")
+    expect(written).to_contain_text("the last line")
 
 
 def a_backfill(queue: str) -> NewBackfill:
