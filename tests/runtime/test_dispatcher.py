@@ -127,3 +127,68 @@ def test_a_task_whose_code_says_otherwise_than_its_jobs_is_claimed_where_these_h
 
     asyncio.run(work())
     assert 2 <= store.given <= 10
+
+
+@pytest.mark.requirement("R6", "L29")
+def test_suspects_wait_for_no_long_run_where_they_can_have_an_executor_to_themselves() -> None:
+    now = 0.0
+    dispatcher = Dispatcher(clock=lambda: now, isolated=2)
+    shared: list[Any] = [Stub(threads=4, busy=1)]
+    suspects = [held(number, suspect=True) for number in range(3)]
+    dispatcher.add([*suspects, held(9)])
+    dispatcher.deal(shared)
+    assert (dispatcher.solo, shared[0].reserved) == (0, True)
+    now = 5.0
+    dispatcher.deal(shared)
+    assert dispatcher.solo == 3
+    assert not shared[0].reserved  # for nobody any more: others may have its threads
+    assert [one.job.id for one in shared[0].in_hand.values()] == [1000, 9]
+    solo: list[Any] = [Stub(threads=1), Stub(threads=1)]
+    dispatcher.deal_solo(solo)
+    assert [[*one.in_hand] for one in solo] == [[0], [1]]
+
+
+@pytest.mark.requirement("R6", "C4")
+def test_an_executor_is_free_again_when_the_suspect_that_it_was_kept_for_is_taken_back() -> None:
+    dispatcher = Dispatcher(clock=lambda: 0.0, isolated=0)
+    shared: list[Any] = [Stub(threads=4, busy=1)]
+    suspect = held(1, suspect=True)
+    dispatcher.add([suspect, held(2)])
+    dispatcher.deal(shared)
+    assert [*shared[0].in_hand] == [0]
+    assert dispatcher.withdraw(suspect)
+    dispatcher.deal(shared)
+    assert [*shared[0].in_hand] == [0, 2]
+
+
+@pytest.mark.requirement("R6", "L29")
+def test_a_suspect_that_runs_alone_stays_alone_while_others_go_elsewhere() -> None:
+    now = 0.0
+    dispatcher = Dispatcher(clock=lambda: now, isolated=1)
+    shared: list[Any] = [Stub(threads=4)]
+    dispatcher.add([held(1, suspect=True), held(2, suspect=True), held(3)])
+    dispatcher.deal(shared)
+    now = 5.0
+    dispatcher.deal(shared)
+    now = 10.0
+    dispatcher.deal(shared)
+    assert [*shared[0].in_hand] == [1]
+    assert shared[0].reserved
+    assert dispatcher.solo == 1
+
+
+@pytest.mark.requirement("R6", "L29")
+@pytest.mark.parametrize("isolated", [0, 2])
+def test_suspects_whose_executor_is_starting_wait_for_it(isolated: int) -> None:
+    now = 0.0
+    dispatcher = Dispatcher(clock=lambda: now, isolated=isolated)
+    shared: list[Any] = [Stub(threads=4)]
+    shared[0].ready = False
+    dispatcher.add([held(1, suspect=True), held(2, suspect=True)])
+    dispatcher.deal(shared)
+    now = 60.0
+    dispatcher.deal(shared)
+    assert dispatcher.solo == 0
+    shared[0].ready = True
+    dispatcher.deal(shared)
+    assert [*shared[0].in_hand] == [1]

@@ -13,14 +13,18 @@ STALLED_SECONDS = 0.25
 GIVE_BACK_SECONDS = 1.0
 """A job that has waited here for so long is given back: another worker may have a free slot."""
 
+SUSPECT_SECONDS = 2.0
+"""A suspect that has waited for so long behind what runs gets a solo executor: runs may take hours."""
+
 
 class Dispatcher:
     """Holds leased jobs that wait for a slot and deals them out.
 
     A *suspect* (its last executor died with several jobs started) is dealt to an executor that is empty, and
-    that executor gets nothing else until the suspect has ended. A *solo* job goes to an executor of one thread,
-    of which there are at most `isolated`. Which of them a claim brings is known only then: what one line has too
-    much of counts for the other's appetite too, and is given back.
+    that executor gets nothing else until the suspect has ended; where none gets empty, it becomes a solo job. A
+    *solo* job goes to an executor of one thread, of which there are at most `isolated`. Which of them a claim
+    brings is known only then: what one line has too much of counts for the other's appetite too, and is given
+    back.
     """
 
     def __init__(self, *, clock: Callable[[], float], isolated: int) -> None:
@@ -31,6 +35,7 @@ class Dispatcher:
         self._solo: deque[tuple[float, Held]] = deque()
         self._isolated = isolated
         self._last_outcome_at = clock()
+        self._behind_since: float | None = None
 
     @property
     def waiting(self) -> int:
@@ -102,15 +107,31 @@ class Dispatcher:
                 executor.run([self._solo.popleft()[1]])
 
     def _deal_suspects(self, executors: Sequence[ExecutorProcess]) -> None:
-        if not self._suspects or any(executor.reserved for executor in executors if executor.in_hand):
-            return
         ready = [executor for executor in executors if executor.ready]
-        if not ready:
+        if not self._suspects or not ready:
+            self._behind_since = None
+            self._free(ready)
             return
-        chosen = min(ready, key=lambda executor: (not executor.reserved, len(executor.in_hand)))
-        chosen.reserved = True
-        if not chosen.in_hand:
-            chosen.run([self._suspects.popleft()])
+        if not any(executor.reserved for executor in executors if executor.in_hand):
+            chosen = min(ready, key=lambda executor: (not executor.reserved, len(executor.in_hand)))
+            chosen.reserved = True
+            if not chosen.in_hand:
+                self._behind_since = None
+                chosen.run([self._suspects.popleft()])
+                return
+        now = self._clock()
+        if self._behind_since is None:
+            self._behind_since = now
+        elif self._isolated and now - self._behind_since > SUSPECT_SECONDS:
+            self._solo.extend((now, held) for held in self._suspects)
+            self._suspects.clear()
+            self._free(ready)
+
+    def _free(self, executors: Iterable[ExecutorProcess]) -> None:
+        """Who was reserved for suspects, and still runs others, is there for all again."""
+        for executor in executors:
+            if not any(held.job.suspect for held in executor.in_hand.values()):
+                executor.reserved = False
 
     def _take_for(self, executor: ExecutorProcess) -> list[Held]:
         threads, in_hand = executor.threads, len(executor.in_hand)

@@ -463,6 +463,7 @@ class Keeper:
             if held.config is not None:
                 self._know(held.job.task, held.config.isolation)  # leased again when its own line has room
             self._report(held, Released("not_started"))
+        self._deal()  # nothing may be heard for hours from who runs
         self._children.dismiss_idle()
 
     # -- upkeep --------------------------------------------------------------------------------------------
