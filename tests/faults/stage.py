@@ -106,6 +106,7 @@ class Stage:
         self.road = Proxy(self.server.url())
         self.house = House(house, self.road.dsn)
         self.workers: list[Program] = []
+        self.maintainer: Program | None = None
         self.settings: dict[str, Any] = {}
         self._gates = itertools.count(1)
 
@@ -125,7 +126,7 @@ class Stage:
             stage._stack.callback(stage.house.end)
             for _ in range(workers):
                 stage.hire()
-            stage.house.maintainer(**settings)
+            stage.maintainer = stage.house.maintainer(**settings)
             for worker in stage.workers:
                 wait_for(lambda one=worker: one.says("executor.ready"), seconds=60)
             yield stage

@@ -136,10 +136,11 @@ class House:
             )
         return program
 
-    def maintainer(self, **settings: Any) -> Program:
-        """A maintainer."""
+    def maintainer(self, *, wait: bool = True, **settings: Any) -> Program:
+        """A maintainer; by default it is waited for."""
         program = self._start("shiftboss_maintainer", settings={**QUICK, **settings})
-        wait_for(lambda: program.says("maintainer.started"), seconds=START_SECONDS)
+        if wait:
+            wait_for(lambda: program.says("maintainer.started"), seconds=START_SECONDS)
         return program
 
     def end(self) -> None:
