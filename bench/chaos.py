@@ -8,6 +8,7 @@ something.
 """
 
 import argparse
+import logging
 import os
 import random
 import shutil
@@ -34,6 +35,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it says of broken connections is no news here
     print(f"seed {given.seed}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="shiftboss-chaos-") as folder,

@@ -67,7 +67,8 @@ def stage_of(folder: Path) -> Iterator[Stage]:
 
 
 class Day:
-    """`jobs` jobs on `workers` workers within so many seconds; a fault of the deck each `gap` seconds or so.
+    """`jobs` jobs on `workers` workers within so many seconds, `without` some kinds; a fault of the deck each
+    `gap` seconds or so.
 
     `happened`: faults by kind. `frozen`: executors that stood still. `cancelled`: jobs whom somebody may have
     cancelled. `findings`: what was wrong, known after `run`.
@@ -85,6 +86,7 @@ class Day:
         workers: int = 4,
         gap: float = 4.0,
         faults: Collection[str] = tuple(FAULTS),
+        without: Collection[str] = (),
         tell: Callable[[str], None] = print,
     ) -> None:
         self.stage, self.dice = stage, random.Random(seed)
@@ -99,7 +101,10 @@ class Day:
         self._seconds, self._workers, self._gap = seconds, workers, gap
         self._faults, self._tell = faults, tell
         self._client = Client(
-            stage.road.dsn, plan(jobs, self.dice), seconds=0.9 * seconds, dice=random.Random(seed + 1)
+            stage.road.dsn,
+            plan(jobs, self.dice, without=without),
+            seconds=0.9 * seconds,
+            dice=random.Random(seed + 1),
         )
         self._endings: list[tuple[float, Callable[[], object]]] = []
         self._places: list[Program] = []

@@ -192,7 +192,7 @@ FAULTS: dict[str, tuple[int, Fault]] = {
     "executor killed": (3, executor_killed),
     "keeper stopped beyond its lease": (2, keeper_stopped),
     "host stopped beyond its lease": (1, host_stopped),
-    "worker told to end, and replaced": (2, worker_replaced),
+    "worker told to end and replaced": (2, worker_replaced),
     "maintainer killed": (1, maintainer_killed),
     "some backends terminated": (4, backends_terminated),
     "all backends terminated": (2, all_backends_terminated),

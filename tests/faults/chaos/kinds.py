@@ -84,10 +84,15 @@ ALONE = ("keyed", "deadline")
 """Not enqueued in batches."""
 
 
-def plan(jobs: int, dice: random.Random) -> list[str]:
-    """So many kinds in an order of chance, each at least once."""
-    whole = sum(kind.share for kind in KINDS.values())
-    kinds = [name for name, kind in KINDS.items() for _ in range(max(1, round(jobs * kind.share / whole)))]
+COSTLY = ("alone", "dies always", "deaf")
+"""Each job of these takes a process or more."""
+
+
+def plan(jobs: int, dice: random.Random, *, without: Collection[str] = ()) -> list[str]:
+    """So many kinds in an order of chance, each at least once but for those that are left out."""
+    among = {name: kind.share for name, kind in KINDS.items() if name not in without}
+    whole = sum(among.values())
+    kinds = [name for name, share in among.items() for _ in range(max(1, round(jobs * share / whole)))]
     kinds += ["quick"] * (jobs - len(kinds))
     dice.shuffle(kinds)
     return kinds
