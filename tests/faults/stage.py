@@ -219,8 +219,13 @@ class Stage:
         return asyncio.run(go())
 
     def begun(self, job: int, fence: int) -> None:
-        """Wait until the handler has begun this attempt."""
-        wait_for(lambda: self.house.wrote("began")[f"{job}.{fence}"], seconds=120, every=0.005)
+        """Wait until the handler has begun this attempt or a later one: a claim without an answer is one too."""
+
+        def fences() -> list[int]:
+            names = (name.partition(".") for name in self.house.wrote("began"))
+            return [int(number) for one, _, number in names if one == str(job) and int(number) >= fence]
+
+        wait_for(fences, seconds=120, every=0.005)
 
     @contextmanager
     def long_run(self) -> Iterator[int]:
