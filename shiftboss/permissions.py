@@ -79,7 +79,9 @@ NEED_REASON = frozenset(
 ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
 """Acts that concern the installation and not its daily work."""
 
-_OPERATORS = frozenset({VIEW, VIEW_AUDIT, VIEW_TRACEBACK} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS})
+_OPERATORS = frozenset(
+    {VIEW, VIEW_AUDIT, VIEW_TRACEBACK} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS}
+)
 
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({VIEW}),
