@@ -115,8 +115,9 @@ class Day:
     # -- what faults use -----------------------------------------------------------------------------------
 
     def any_worker(self) -> Program:
-        """One of those that are there."""
-        return self.dice.choice(self._places)
+        """One of those that are there, if any is."""
+        alive = [worker for worker in self._places if worker.process.poll() is None]
+        return self.dice.choice(alive or self._places)
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Do it in so many seconds, or when the faults end."""
@@ -124,7 +125,7 @@ class Day:
 
     def replace(self, worker: Program) -> None:
         """Tell it to end; another one takes its place."""
-        worker.kill(signal.SIGTERM)
+        worker.process.send_signal(signal.SIGTERM)  # to nobody where it has ended
         if worker.process.poll() is None:
             self._leaving.append((time.monotonic() + END_SECONDS, worker))
             self._hire(self._places.index(worker))

@@ -44,7 +44,7 @@ def send(number: int, pids: Iterable[int]) -> None:
 
 def keeper_killed(day: "Day") -> None:
     """Its executors die with it."""
-    day.any_worker().kill(signal.SIGKILL)
+    day.any_worker().process.kill()
 
 
 def executor_killed(day: "Day") -> None:
@@ -57,14 +57,14 @@ def executor_killed(day: "Day") -> None:
 def keeper_stopped(day: "Day") -> None:
     """It says nothing for longer than a lease, and goes on then."""
     worker = day.any_worker()
-    worker.kill(signal.SIGSTOP)
-    day.later(1.5 * day.lease_seconds, lambda: send(signal.SIGCONT, [worker.pid]))
+    worker.process.send_signal(signal.SIGSTOP)
+    day.later(1.5 * day.lease_seconds, lambda: worker.process.send_signal(signal.SIGCONT))
 
 
 def host_stopped(day: "Day") -> None:
     """A worker with all its processes: nobody can end its handlers in time. The one excuse for an overlap."""
     worker = day.any_worker()
-    worker.kill(signal.SIGSTOP)  # first: it starts no new ones then
+    worker.process.send_signal(signal.SIGSTOP)  # first: it starts no new ones then
     with suppress(psutil.NoSuchProcess):
         executors = [executor.pid for executor in worker.executors()]
         stopped = [worker.pid, *(sentinel.pid for sentinel in worker.children("sentinel")), *executors]
@@ -80,7 +80,7 @@ def worker_replaced(day: "Day") -> None:
 
 def maintainer_killed(day: "Day") -> None:
     """Another one comes in its place."""
-    day.maintainer.kill(signal.SIGKILL)
+    day.maintainer.process.kill()
 
 
 # -- the database ------------------------------------------------------------------------------------------
