@@ -31,6 +31,7 @@ from shiftboss.queue.runtime.running import Run, Runner, unpacked
 
 MAX_OUTCOMES = 1000
 MAX_FLUSH_CHARACTERS = 8 * 1024 * 1024
+LINGER_SECONDS = 0.002
 CLOSE_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 
@@ -79,10 +80,11 @@ class Executor:
             for key, _ in selector.select(self._pause()):
                 if key.fd == self._wake_reader:
                     os.read(self._wake_reader, 64)
-                    self._woken = False
                 elif not self._obey(unpacker):
                     return
-            self._flush()
+            if not self._flush() and self._woken:
+                self._woken = False
+                self._flush()  # what came in between has woken nobody
 
     def _obey(self, unpacker: Unpacker) -> bool:
         """Read and do what the keeper says; False at the end."""
@@ -119,8 +121,12 @@ class Executor:
             os.write(self._wake_writer, b"!")
 
     def _pause(self) -> float | None:
-        """How long there is nothing to do unless somebody wakes."""
-        return min((p for p in (self._teller.pause(), self._pools.pause()) if p is not None), default=None)
+        """How long there is nothing to do unless somebody wakes.
+
+        What was there a moment ago has more behind it: then nobody wakes, and it goes together a little later.
+        """
+        pauses = (LINGER_SECONDS if self._woken else None, self._teller.pause(), self._pools.pause())
+        return min((pause for pause in pauses if pause is not None), default=None)
 
     def close(self) -> None:
         """Be done with what is idle, within a bound. What handlers still hold ends with the process."""
@@ -128,10 +134,13 @@ class Executor:
         closing.start()
         closing.join(CLOSE_SECONDS)
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
+        """Send what there is; False where there was nothing."""
         # What a run has told goes before its outcome; what comes in between has its turn next time.
         outcomes = len(self._outcomes)
+        some = bool(outcomes)
         while notes := self._teller.take():
+            some = True
             self._send({"notes": notes})
         while outcomes > 0:
             batch = list(_batch(self._outcomes, outcomes))
@@ -141,6 +150,7 @@ class Executor:
             self._send({"resources": resources})
         while self._found:
             self._send({"known": [self._found.popleft()]})
+        return some
 
     def _work(self) -> None:
         while True:
