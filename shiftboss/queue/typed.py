@@ -79,7 +79,7 @@ class Typed:
 
         How many there are, and under which names, is for the call to find out.
         """
-        if not self._hinted:
+        if not self._hinted or (not kwargs and self._are_exact(args)):
             return args, kwargs
         problems: list[str] = []
         args = [
@@ -93,6 +93,15 @@ class Typed:
             raise InvalidArguments(f"the arguments do not fit the task: {_listed(problems)}")
         return args, kwargs
 
+    def _are_exact(self, args: list[Any]) -> bool:
+        """Whether nothing has to be made of them, which is soon said of what most tasks take."""
+        if len(args) > len(self._by_place):
+            return False
+        for value, (_, check) in zip(args, self._by_place, strict=False):
+            if check is not None and type(value) is not check.exact:
+                return False
+        return True
+
     def _places(self, number: int) -> Iterable[tuple[str, "_Check | None"]]:
         yield from self._by_place[:number]
         for place in range(len(self._by_place), number):
@@ -100,7 +109,7 @@ class Typed:
 
     def result(self, value: Any) -> Any:
         """The result as the hint wants it, in types that can be stored. Raises InvalidResult, naming the field."""
-        if self._result is None:
+        if self._result is None or type(value) is self._result.exact:
             return value
         problems: list[str] = []
         value = self._result.made(value, "result", problems)
@@ -110,15 +119,18 @@ class Typed:
 
 
 class _Check:
-    """One hint. For a plain one pydantic is not even loaded before a value of another type comes."""
+    """One hint. For a plain one pydantic is not even loaded before a value of another type comes.
 
-    __slots__ = ("_adapter", "_exact", "_hint", "_storable")
+    A value whose type is `exact` is as the hint wants it, and can be stored.
+    """
+
+    __slots__ = ("_adapter", "_hint", "_storable", "exact")
 
     def __init__(self, hint: Any) -> None:
         self._hint = hint
-        self._exact = isinstance(hint, type) and hint in _EXACT
+        self.exact: type | None = hint if isinstance(hint, type) and hint in _EXACT else None
         self._storable = isinstance(hint, type | None) and hint in _STORABLE
-        self._adapter: TypeAdapter[Any] | None = None if self._exact else self._built()
+        self._adapter: TypeAdapter[Any] | None = None if self.exact is not None else self._built()
 
     def _built(self) -> "TypeAdapter[Any]":
         from pydantic import TypeAdapter
@@ -127,7 +139,7 @@ class _Check:
 
     def made(self, value: Any, name: str, problems: list[str]) -> Any:
         """The value as the hint wants it, or what is wrong with it added to the problems."""
-        if self._exact and type(value) is self._hint:
+        if type(value) is self.exact:
             return value
         from pydantic import ValidationError
 
