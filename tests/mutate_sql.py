@@ -96,6 +96,7 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ): "leads to the primary key; j.id = t.job_id says it too",
     ("apply_limits", "concurrency is not null"): "to have no limit changes nothing where there is none",
     ("reap", "s.fence = l.fence"): "a slot of another run of the job is settled right after it",
+    ("reap", "sequential"): "what is not freed here is settled right after it",
     ("reap", "cancel_requested_at is not null"): "a statement changes a row once, and the loss comes first",
     ("cancel", "state <> 'running'"): "a statement changes a row once, and the request of its end comes first",
     ("*", "i.job_id is not null"): "leads to an index of backfills; no job is without a number",
