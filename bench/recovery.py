@@ -74,7 +74,7 @@ def database_back(stage: Stage) -> float:
     """From when PostgreSQL takes connections again until the first claim, after it was away for 10 s."""
     with stage.long_run():
         stage.end_server(signal.SIGKILL)
-        time.sleep(10.0)
+        time.sleep(10.0)  # how long it is away is what is measured under
         stage.serve()
         began = time.monotonic()
         stage.begun(stage.enqueue(0), 1)

@@ -220,6 +220,7 @@ class DjangoHandlers:
                 connection.close_if_unusable_or_obsolete()
                 # Looked at before the next job's first query, whatever CONN_HEALTH_CHECKS says: one the server
                 # has ended meanwhile would be that job's failure, and after a restart one of every thread's.
+                # (Django has the attribute, its type stubs have not.)
                 connection.health_check_enabled = True  # type: ignore[attr-defined]
 
     def after_thread(self) -> None:

@@ -331,14 +331,14 @@ class _Reading:
     def _in_address(self, start: int) -> Spot | None:
         """The password of `://user:password@host`, or the user where that is all there is."""
         text = self._text
-        end = _AUTHORITY.match(text, start).end()  # type: ignore[union-attr]
+        end = _end(_AUTHORITY, text, start, len(text))
         at, colon = text.rfind("@", start, end), text.find(":", start, end)
         if at < 0:
             if colon < 0 or _PORT.match(text, colon + 1):
                 return None
             if text.find("@", end, end + LONGEST_ODD_PASSWORD) < 0:
                 return None
-            end = min(end + LONGEST_ODD_PASSWORD, _ADDRESS.match(text, end, end + LONGEST_ODD_PASSWORD).end())  # type: ignore[union-attr]
+            end = _end(_ADDRESS, text, end, end + LONGEST_ODD_PASSWORD)
             at = text.rfind("@", start, end)
             return (colon + 1, at, MASK) if at > colon + 1 else None
         if 0 <= colon < at:
@@ -447,8 +447,15 @@ class _Reading:
         return -1 if depth else place
 
     def _end_of_line(self, start: int) -> int:
-        return _LINE.match(self._text, start).end()  # type: ignore[union-attr]
+        return _end(_LINE, self._text, start, len(self._text))
 
 
 def _is_of_a_word(character: str) -> bool:
     return character.isalnum() or character == "_"
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    """How far a pattern goes that may match nothing at all, and so always matches."""
+    found = pattern.match(text, start, end)
+    assert found is not None, pattern
+    return found.end()

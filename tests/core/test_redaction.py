@@ -244,7 +244,7 @@ def test_of_a_text_that_is_too_long_the_middle_is_left_out() -> None:
 
 
 def without_bob(text: str) -> str:
-    """As a project's own function."""
+    """As a project's own function, and like one that now and then does not return a text."""
     if "raise" in text:
         raise LookupError(text)
     return text.replace("bob", "…") if "none" not in text else None  # type: ignore[return-value]

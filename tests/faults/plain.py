@@ -8,51 +8,29 @@ Its handlers log their attempts as `tests.faults.audit` reads them.
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from shiftboss.queue.clients.memory import Functions
 from shiftboss.queue.runtime.executor import main
+from tests.logbook import attempt_of, opened, witnessed, write
 
 BACKOFF_SECONDS = 0.05
 
 
-def write(kind: str, name: Any) -> None:
-    """As `tests.runtime.tasks.write`."""
-    path = os.path.join(os.environ["TEST_LOG"], f"{os.getpid()}.log")
-    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-    os.write(fd, f"{kind} {name} {time.clock_gettime(time.CLOCK_BOOTTIME)}\n".encode())
-    os.close(fd)
-
-
-@contextmanager
-def witnessed(context: Any) -> Iterator[str]:
-    """As `tests.faults.witness.tasks.witnessed`."""
-    who = f"{context.job_id}.{context.fence}"
-    write("began", who)
-    try:
-        yield who
-    except BaseException:
-        write("broke", who)
-        raise
-    write("done", who)
-
-
 def work(context: Any, seconds: float = 0.0) -> None:
     """Take so long."""
-    with witnessed(context) as who:
+    with witnessed(context) as tick:
         ends_at = time.monotonic() + seconds
         while time.monotonic() < ends_at:
-            write("tick", who)
+            tick()
             time.sleep(min(0.05, seconds))
 
 
 def wait(context: Any, gate: str) -> None:
     """Wait for a gate, in the first attempt."""
-    with witnessed(context) as who:
-        while context.fence == 1 and not os.path.exists(os.path.join(os.environ["TEST_LOG"], gate)):
-            write("tick", who)
+    with witnessed(context) as tick:
+        while context.fence == 1 and not opened(gate):
+            tick()
             time.sleep(0.02)
 
 
@@ -93,7 +71,8 @@ def die(context: Any) -> None:
 
 def tell(context: Any) -> None:
     """Tell all that there is to tell, and what an earlier attempt has left."""
-    with witnessed(context) as who:
+    who = attempt_of(context)
+    with witnessed(context):
         write(f"found-{context.checkpoint.data}", who)
         context.progress(1, total=2)
         context.event("half-way")

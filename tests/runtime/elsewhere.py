@@ -1,7 +1,7 @@
 """A task outside of any app's `tasks` module: workers find it when a job asks for it."""
 
 from shiftboss import task
-from tests.runtime.tasks import write
+from tests.logbook import write
 
 
 @task

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from shiftboss import task
-from tests.runtime.tasks import write
+from tests.logbook import write
 
 if "TEST_LOG" in os.environ:
     Path(os.environ["TEST_LOG"], "importing").touch()

@@ -18,14 +18,7 @@ from django.db import DatabaseError, connection, transaction
 from shiftboss import task
 from shiftboss.queue.errors import LeaseLost
 from shiftboss.queue.resources import Resource
-
-
-def write(kind: str, name: Any) -> None:
-    """Append a line to this process's log: kind, name, time on the boot-time clock."""
-    path = os.path.join(os.environ["TEST_LOG"], f"{os.getpid()}.log")
-    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-    os.write(fd, f"{kind} {name} {time.clock_gettime(time.CLOCK_BOOTTIME)}\n".encode())
-    os.close(fd)
+from tests.logbook import opened, write
 
 
 @task
@@ -60,11 +53,6 @@ def polite(context: Any, name: Any) -> None:
     while True:
         context.raise_if_cancelled()
         time.sleep(0.01)
-
-
-def opened(gate: str) -> bool:
-    """Whether the test has opened this gate."""
-    return os.path.exists(os.path.join(os.environ["TEST_LOG"], gate))
 
 
 @task

@@ -176,7 +176,7 @@ class Day:
             if now >= tell_at:
                 self.tell()
                 tell_at = now + 10
-            time.sleep(0.05)
+            time.sleep(0.05)  # the pace of the dealer; nothing is waited for
 
     def _deck(self) -> list[str]:
         deck = [name for name, (often, _) in FAULTS.items() for _ in range(often) if name in self._faults]
@@ -210,7 +210,7 @@ class Day:
             if time.monotonic() >= tell_at:
                 self.tell()
                 tell_at = time.monotonic() + 10
-            time.sleep(0.1)
+            time.sleep(0.1)  # how often it is looked, until all has ended or time is up
 
     def _left(self) -> int:
         return int(self.stage.ask(UNFINISHED))

@@ -105,7 +105,7 @@ def all_backends_terminated(day: "Day") -> None:
 def _restarted(number: int) -> Fault:
     def restart(day: "Day") -> None:
         day.stage.end_server(number)
-        time.sleep(day.dice.uniform(0.0, 0.75 * day.lease_seconds))
+        time.sleep(day.dice.uniform(0.0, 0.75 * day.lease_seconds))  # the length of the outage
         day.stage.serve()
 
     return restart
@@ -114,7 +114,7 @@ def _restarted(number: int) -> Fault:
 def server_stopped(day: "Day") -> None:
     """All its processes stand still, at times for longer than a lease."""
     with day.stage.standing_still():
-        time.sleep(day.dice.uniform(0.5, 1.3 * day.lease_seconds))
+        time.sleep(day.dice.uniform(0.5, 1.3 * day.lease_seconds))  # the length of the standstill
 
 
 # -- the network -------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import connection
 
 from shiftboss import task
-from tests.faults.witness.tasks import TICK_SECONDS, witnessed
-from tests.runtime.tasks import write
+from tests.faults.witness.tasks import TICK_SECONDS
+from tests.logbook import witnessed, write
 
 STEPS = 3
 LAST_SECONDS = 120.0

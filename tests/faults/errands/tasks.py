@@ -6,7 +6,7 @@ import time
 from django.db import connection, connections
 
 from shiftboss import task
-from tests.runtime.tasks import opened, write
+from tests.logbook import opened, write
 
 # As a project that keeps its connections from one job to the next, and never asks whether they still work.
 connections.settings["default"].update(CONN_MAX_AGE=None, CONN_HEALTH_CHECKS=False)

@@ -12,8 +12,8 @@ from typing import Any
 from django.db import connection, transaction
 
 from shiftboss import task
-from tests.faults.witness.tasks import witnessed
-from tests.runtime.tasks import note, opened, write
+from tests.logbook import opened, witnessed, write
+from tests.runtime.tasks import note
 
 
 @task(takes_context=True)

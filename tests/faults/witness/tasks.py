@@ -1,33 +1,17 @@
 """Handlers whose logs name the attempt: job and fence. See `tests.faults.audit`."""
 
 import asyncio
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from shiftboss import task
-from tests.runtime.tasks import write
+from tests.logbook import opened, witnessed
 
 TICK_SECONDS = 0.05
 
 
-@contextmanager
-def witnessed(context: Any) -> Iterator[Callable[[], None]]:
-    """Log the attempt: `began`, `tick` at each call of what is given, and `done` or `broke` at its end."""
-    who = f"{context.job_id}.{context.fence}"
-    write("began", who)
-    try:
-        yield lambda: write("tick", who)
-    except BaseException:
-        write("broke", who)
-        raise
-    write("done", who)
-
-
 def _opened(gate: str | None) -> bool:
-    return gate is not None and os.path.exists(os.path.join(os.environ["TEST_LOG"], gate))
+    return gate is not None and opened(gate)
 
 
 @task(takes_context=True, backoff=0.1)
