@@ -107,8 +107,7 @@ CASES = {
     "database": [Case("PostgreSQL back after 10 s: first claim", 5, database_back, DEFAULTS)],
     "half_open": [
         *(half_open(name, 15, DEFAULTS) for name in ("heartbeat", "work", "listen")),
-        # A statement of the work is not given up before 2.5 s, and the next one comes within a poll.
-        *(half_open(name, limit, SHORT) for name, limit in (("heartbeat", 2.5), ("work", 3.75), ("listen", 2.5))),
+        *(half_open(name, 2.5, SHORT) for name in ("heartbeat", "work", "listen")),
     ],
 }
 

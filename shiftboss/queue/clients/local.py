@@ -34,8 +34,6 @@ R = TypeVar("R")
 SYSTEM = System()
 SESSION = """
 set timezone = 'UTC';
--- A finish waits so long for a row's lock, then the batch is split.
-set lock_timeout = '1s';
 -- The hot statements go by index, one plan for all batches. Fresh statistics of a table that is now empty,
 -- now full, would make the planner read it whole, or join two batches row by row.
 set plan_cache_mode = force_generic_plan;
@@ -52,6 +50,9 @@ OWN_CHANNEL = "shiftboss_worker_"
 
 STATEMENT_SECONDS = 30.0
 """The time of a statement where no lease asks for less. The server cancels it then: it has done nothing."""
+
+LOCK_SECONDS = 1.0
+"""A finish waits so long for a row's lock, at most half of its statement's time; then the batch is split."""
 
 ANSWER_SHARE = 1.25
 """Of the time of its statements, a connection may be without an answer."""
@@ -142,6 +143,8 @@ class Connection:
             )
             connection.answer_seconds = self._answer_seconds
             await connection.execute(SESSION)
+            lock_seconds = min(LOCK_SECONDS, self._statement_seconds / 2)
+            await connection.execute(f"set lock_timeout = {round(lock_seconds * 1000)}")
             await connection.execute(f"set statement_timeout = {round(self._statement_seconds * 1000)}")
         except BaseException as error:
             if connection is not None:
@@ -180,6 +183,7 @@ class LocalClient:
     def __init__(self, config: KeeperConfig) -> None:
         self._lease_seconds = config.lease_seconds
         self._heartbeat_seconds = config.heartbeat_seconds
+        self._poll_seconds = config.poll_seconds
         self._queues = config.queues
         self._dsn = config.dsn
         self._worker_id = 0
@@ -187,10 +191,11 @@ class LocalClient:
 
     def _connect(self) -> None:
         half = self._lease_seconds / 2
-        # A claim that takes half of the lease would be given back unused. The first beat after the network was cut
-        # has to be missed before half of the lease is over.
-        work, pulse = 0.8 * half, 0.8 * (half - self._heartbeat_seconds)
-        self._work = Connection(self._dsn, name="work", statement_seconds=_bounded(work, least=2.0))
+        # A claim that takes half of the lease would be given back unused. The first poll, or the first beat, after
+        # the network was cut has to be missed before half of the lease is over.
+        work = min(0.8 * half, 0.85 * (half - self._poll_seconds))
+        pulse = 0.8 * (half - self._heartbeat_seconds)
+        self._work = Connection(self._dsn, name="work", statement_seconds=_bounded(work, least=1.0))
         self._pulse = Connection(self._dsn, name="heartbeat", statement_seconds=_bounded(pulse, least=0.5))
 
     async def open(self) -> None:
