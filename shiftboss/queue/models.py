@@ -99,6 +99,8 @@ class Job(JobColumns):
             ("backfill_task", "Can start, pause and retry backfills"),
             ("cancel_job", "Can cancel jobs"),
             ("discard_job", "Can discard quarantined jobs"),
+            ("drain_worker", "Can drain workers"),
+            ("edit_job", "Can rerun jobs with other arguments"),
             ("expedite_job", "Can expedite jobs"),
             ("limit_queue", "Can limit how many jobs of a queue run at once"),
             ("pause_queue", "Can pause queues"),
@@ -109,6 +111,8 @@ class Job(JobColumns):
             ("rerun_job", "Can rerun finished jobs"),
             ("reschedule_job", "Can change when jobs are due"),
             ("resume_queue", "Can resume queues"),
+            ("stop_worker", "Can stop workers"),
+            ("view_arguments", "Can reveal the arguments of jobs"),
             ("view_traceback", "Can see tracebacks and what handlers have written"),
         ]
 
@@ -194,6 +198,11 @@ class Worker(Window):
     resources = models.JSONField()
     tainted = models.IntegerField()
     dropped = models.BigIntegerField()
+    memory_kb = models.BigIntegerField(null=True)
+    cpu_ms = models.BigIntegerField(null=True)
+    ordered = models.TextField(null=True)
+    ordered_by = models.TextField(null=True)
+    ordered_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField()
     heartbeat_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
