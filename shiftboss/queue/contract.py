@@ -115,7 +115,9 @@ class WorkerStatus:
     """What a keeper reports with each heartbeat. `lag_ms`: how much later than planned the heartbeat was sent.
 
     `tainted`: executors that only wait for their end; `dropped`: observations that no observer got; `resources`:
-    JSON text, for each resource how many there are, are lent out and are waited for.
+    JSON text, for each resource how many there are, are lent out and are waited for. `memory_kb` is what keeper
+    and executors hold together now, `cpu_ms` what they have used so far, dead executors too; None where nobody
+    can tell.
     """
 
     state: str
@@ -127,3 +129,12 @@ class WorkerStatus:
     tainted: int = 0
     dropped: int = 0
     resources: str = "{}"
+    memory_kb: int | None = None
+    cpu_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The answer to a worker that the record knows. `order`: `drain` or `stop`, as a person has ordered."""
+
+    order: str | None = None

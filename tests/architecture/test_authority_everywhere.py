@@ -224,6 +224,7 @@ class Scene:
             "new": _backfill("mine"),
             "numbers": [1],
             "operation": uuid4(),
+            "per_worker": 5,
             "priority": 1,
             "queue": "victims-queue",
             "queues": ["victims-queue"],
@@ -238,7 +239,9 @@ class Scene:
             "tasks": ["shop.victim"],
             "waiter": 1,
             "which": Matching(states=frozenset({State.AVAILABLE})),
+            "word": "drain",
             "worker_id": self.worker,
+            "workers": [self.worker],
         }
         wanted = [
             name

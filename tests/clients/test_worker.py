@@ -12,7 +12,7 @@ from django.test import override_settings
 from shiftboss import conf, worker_of_settings
 from shiftboss.queue.clients.local import LocalClient, LocalWakeups
 from shiftboss.queue.clients.memory import Functions, MemoryClient
-from shiftboss.queue.contract import Heartbeat, Lease, Settlement
+from shiftboss.queue.contract import Heartbeat, Known, Lease, Settlement, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable, WorkerEnded
 from shiftboss.queue.handlers import DjangoHandlers
 from shiftboss.queue.outcomes import Done
@@ -215,6 +215,41 @@ def test_stop_sets_the_tokens_and_gives_back_what_ends_because_of_them(
     assert worker.stop()
     # Stopped is not ended.
     gate.causes.clear()
+    worker.start()
+    gate.entered()
+    assert worker.stop(LONG)
+
+
+@pytest.mark.requirement("R2", "L26", "C3")
+@pytest.mark.parametrize("order", ["drain", "stop"])
+def test_it_obeys_what_is_ordered_of_it_with_the_next_heartbeat(
+    order: str,
+    store: MemoryRecord,
+    functions: Functions,
+    make: Make,
+    gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job_id = put(store, functions, "listen")
+    worker = make(heartbeat_seconds=0.05)
+    worker.start()
+    gate.entered()
+    told: list[WorkerStatus] = []
+
+    def heartbeat(status: WorkerStatus, **_: Any) -> Known:
+        told.append(status)
+        return Known(order)
+
+    monkeypatch.setattr(store, "worker_heartbeat", heartbeat)
+    wait_for(lambda: worker.stopped and worker.count == 0, seconds=LONG)
+    assert gate.causes == ["shutdown"]
+    assert state(store, job_id) == "available"
+    wait_for(lambda: told[-1].state == "stopped", seconds=LONG)
+    assert told[0].memory_kb
+    assert told[0].cpu_ms is not None
+    # Its program may begin anew.
+    monkeypatch.undo()
+    assert worker.stop(LONG)
     worker.start()
     gate.entered()
     assert worker.stop(LONG)

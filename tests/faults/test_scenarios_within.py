@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shiftboss.queue.contract import Claimed, Heartbeat, Lease
+from shiftboss.queue.contract import Claimed, Heartbeat, Known, Lease
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Failed, Lost, Released
 from shiftboss.queue.runtime import deaths, executor_process
@@ -60,9 +60,9 @@ class Record:
             raise StoreUnavailable("it does not answer")
         return Heartbeat(renewed=frozenset(leases), busy=frozenset(), lost=frozenset(), cancelled={})
 
-    async def worker_heartbeat(self, status: Any) -> bool:
+    async def worker_heartbeat(self, status: Any) -> Known:
         """The worker is known."""
-        return True
+        return Known()
 
 
 class Nobody:
@@ -88,6 +88,7 @@ def pulse(record: Record, holdings: Holdings) -> Pulse:
         register=register,
         status=lambda lag_ms: Any,  # type: ignore[arg-type, return-value]
         cancel=lambda held, cause: None,
+        ordered=lambda word: None,
     )
 
 

@@ -10,7 +10,8 @@ from django.db import connection
 from shiftboss.queue.authority import System
 from shiftboss.queue.runtime.ports import DRAIN, STOP
 from shiftboss.queue.states import State
-from shiftboss.queue.store import operate, read
+from shiftboss.queue.store import operate, read, workers
+from shiftboss.queue.store.read import WorkerRow
 from shiftboss.queue.store.statement import run
 from tests.processes import runs
 from tests.runtime import tasks
@@ -30,6 +31,12 @@ def tainted() -> int:
     """As the worker says of itself."""
     [worker] = [row for row in run(read.workers(authority=System())) if row.state == "running"]
     return worker.tainted
+
+
+def alive(worker_id: int) -> WorkerRow:
+    """What this worker says of itself."""
+    [worker] = [row for row in run(read.workers(authority=System())) if row.id == worker_id]
+    return worker
 
 
 def children_of(house: House) -> list[psutil.Process]:
@@ -171,16 +178,21 @@ def test_a_worker_drains_and_stops_by_orders_too(house: House) -> None:
     worker = house.worker(DRAIN_SECONDS=600, **LONG)
     deaf = tasks.pass_gate.enqueue("deaf", gate="never").id
     house.wait_for_lines("began", 1)
-
-    def order(word: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("select pg_notify(%s, %s)", [f"shiftboss_worker_{job(deaf).worker_id}", word])
-
-    order(DRAIN)
+    number = job(deaf).worker_id
+    assert number is not None
+    with connection.cursor() as cursor:  # as the verb does, but for the notification: it was lost
+        cursor.execute("update shiftboss_worker set ordered = %s where id = %s", [DRAIN, number])
     wait_for(lambda: worker.says("keeper.draining"), seconds=20)
-    order(DRAIN)  # not once more: its runs may finish
+    # At the next heartbeats not once more: its runs may finish.
+    wait_for(lambda: alive(number).state == "draining", seconds=20)
     assert job(deaf).state is State.RUNNING
-    order(STOP)
+    worker_told = alive(number)
+    assert worker_told.memory_kb is not None
+    assert worker_told.memory_kb > 20_000  # a keeper and its executors, each of them an interpreter
+    assert worker_told.cpu_ms
+    was = run(workers.order(number, authority=System(), word=STOP, by="kim"))
+    assert was is not None
+    assert was.given
     assert worker.process.wait(30) == 0
     assert (job(deaf).state, told(deaf)) == (State.AVAILABLE, [("released", "shutdown")])
 

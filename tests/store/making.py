@@ -110,7 +110,7 @@ def says(
 ) -> bool:
     """A worker's heartbeat; whether the record knows it."""
     status = WorkerStatus(state=state, in_use=in_use, idle=idle, tasks=tuple(tasks), lag_ms=lag_ms, losses=losses)
-    return run(workers.worker_heartbeat(status, authority=SYSTEM, worker_id=worker))
+    return run(workers.worker_heartbeat(status, authority=SYSTEM, worker_id=worker)) is not None
 
 
 def claim(

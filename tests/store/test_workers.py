@@ -78,9 +78,15 @@ def test_a_worker_whose_row_is_gone_is_known_again_under_its_id(perform: Perform
 @pytest.mark.requirement("N14", "S8")
 def test_a_worker_that_announces_itself_twice_is_one(perform: Perform) -> None:
     worker = announced(perform, None)
+    run(workers.order(worker, authority=SYSTEM, word="drain", by="kim"))
+    assert announced(perform, worker) == worker
+    # Its answer was lost; the order stands.
+    assert rows("select state, ordered from shiftboss_worker") == [("running", "drain")]
     says(worker, state="stopped")
     assert announced(perform, worker, queues=("mail",)) == worker
-    assert rows("select state, queues, stopped_at from shiftboss_worker") == [("running", ["mail"], None)]
+    # It has begun anew, and nobody has ordered that to end.
+    told = "select state, queues, stopped_at, ordered, ordered_by, ordered_at from shiftboss_worker"
+    assert rows(told) == [("running", ["mail"], None, None, None, None)]
 
 
 @pytest.mark.requirement("N14")

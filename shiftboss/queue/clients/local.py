@@ -19,7 +19,17 @@ import psycopg
 from psycopg import errors as pg
 
 from shiftboss.queue.authority import System
-from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement, WorkerStatus
+from shiftboss.queue.contract import (
+    Claimed,
+    Heartbeat,
+    Known,
+    Lease,
+    Mark,
+    Note,
+    Registration,
+    Settlement,
+    WorkerStatus,
+)
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.config import KeeperConfig
@@ -215,8 +225,8 @@ class LocalClient:
         self._worker_id = await self._pulse.run(verb)
         return self._worker_id
 
-    async def worker_heartbeat(self, status: WorkerStatus) -> bool:
-        """Say that the worker lives."""
+    async def worker_heartbeat(self, status: WorkerStatus) -> Known | None:
+        """Say that the worker lives, and hear what is ordered of it."""
         verb = workers.worker_heartbeat(status, authority=SYSTEM, worker_id=self._worker_id)
         return await self._pulse.run(verb)
 

@@ -27,6 +27,7 @@ from shiftboss.queue.contract import Note, NoteKind, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.revision import SOLO
+from shiftboss.queue.runtime import usage
 from shiftboss.queue.runtime.children import Children
 from shiftboss.queue.runtime.config import KeeperConfig
 from shiftboss.queue.runtime.context import Cause
@@ -95,6 +96,7 @@ class Keeper:
             register=self._register,
             status=self._status,
             cancel=self._cancel,
+            ordered=self._ordered,
         )
         self._tasks: set[str] = set()
         self._away: dict[str, float] = {}
@@ -182,6 +184,7 @@ class Keeper:
 
     def _status(self, lag_ms: int = 0) -> WorkerStatus:
         self._idle = self._idle and self._has_room()
+        used = usage.of_processes([os.getpid(), *(executor.pid for executor in self._children.executors)])
         return WorkerStatus(
             state=self._state,
             in_use=self._children.in_use,
@@ -192,6 +195,8 @@ class Keeper:
             tainted=len(self._children.tainted),
             resources=json.dumps(_summed(executor.resources for executor in self._children.executors)),
             dropped=self._observing.dropped,
+            memory_kb=used.memory_kb,
+            cpu_ms=used.cpu_ms,
         )
 
     def _has_room(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from shiftboss.queue.contract import (
     Claimed,
     Heartbeat,
+    Known,
     Lease,
     Mark,
     Note,
@@ -43,8 +44,8 @@ class QueueClient(Protocol):
     async def register(self, registration: Registration, tasks: Sequence[str]) -> int:
         """Announce the worker; later calls are made in the name of the id that comes back."""
 
-    async def worker_heartbeat(self, status: WorkerStatus) -> bool:
-        """Say that the worker lives; False where the record no longer knows it."""
+    async def worker_heartbeat(self, status: WorkerStatus) -> Known | None:
+        """Say that the worker lives, and hear what is ordered of it; None where the record no longer knows it."""
 
     async def claim(self, queue: str, tasks: Sequence[str], limit: int, after: Mark | None) -> list[Claimed]:
         """Lease available jobs of a queue in the order in which they are to run."""

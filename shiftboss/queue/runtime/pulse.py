@@ -1,5 +1,5 @@
 """The heartbeat: prolongs the leases of one keeper, tells the record of the worker itself, and hears in the
-answer whose end has been asked for."""
+answers whose end has been asked for and what is ordered of the worker."""
 
 import asyncio
 import logging
@@ -25,7 +25,8 @@ class Pulse:
     """`run_once()` waits for the next beat and makes it. While `failing`, no job may be leased.
 
     `cancel(held, cause)` is called where a held job should end, at each beat anew while it does not;
-    `register(tasks)` where the record no longer knows the worker.
+    `register(tasks)` where the record no longer knows the worker, `ordered(word)` where a person has ordered
+    something of it, at each beat anew.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Pulse:
         register: Callable[[Sequence[str]], Awaitable[None]],
         status: Callable[[int], WorkerStatus],
         cancel: Callable[[Held, str], None],
+        ordered: Callable[[str], None],
     ) -> None:
         self.failing = False
         self._period = period_seconds
@@ -49,6 +51,7 @@ class Pulse:
         self._register = register
         self._status = status
         self._cancel = cancel
+        self._ordered = ordered
         self._next = clock()
         self._look = asyncio.Event()
         self._everything = False
@@ -82,8 +85,11 @@ class Pulse:
         self._next = max(self._next + self._period, self._clock() + self._period / 2)
         await self._renew(everything)
         status = self._status(lag_ms)
-        if not await self._client.worker_heartbeat(status):
+        known = await self._client.worker_heartbeat(status)
+        if known is None:
             await self._register(status.tasks)
+        elif known.order is not None:
+            self._ordered(known.order)
 
     async def _renew(self, everything: bool) -> None:
         stale = self._holdings.stale(math.inf if everything else self._clock() - self._period / 4)

@@ -21,6 +21,7 @@ from typing import Any
 from shiftboss.queue.contract import Note, NoteKind, Registration, WorkerStatus
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Outcome, Released
+from shiftboss.queue.runtime import usage
 from shiftboss.queue.runtime.board import NOT_STARTED, STARTED, TICKETS, SlotBoard
 from shiftboss.queue.runtime.context import Cause
 from shiftboss.queue.runtime.coroutines import Coroutines
@@ -28,7 +29,7 @@ from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
 from shiftboss.queue.runtime.notebook import Notebook
 from shiftboss.queue.runtime.notes import SETTLE, SETTLED, Teller
-from shiftboss.queue.runtime.ports import CANCEL, Handlers, QueueClient, Wakeups, boot_clock
+from shiftboss.queue.runtime.ports import CANCEL, DRAIN, STOP, Handlers, QueueClient, Wakeups, boot_clock
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.runtime.resources import Pools
 from shiftboss.queue.runtime.revisions import Revisions
@@ -114,6 +115,7 @@ class Shift:
         self._worker_id = 0
         self._failing = False
         self._idle = False
+        self._cpu_ms_before = usage.of_processes([os.getpid()]).cpu_ms or 0
 
     # -- from any thread -----------------------------------------------------------------------------------
 
@@ -130,6 +132,11 @@ class Shift:
     def active(self) -> int:
         """Handlers that run."""
         return sum(self._board.state(ticket) == STARTED for ticket in list(self._tickets))
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it claims no more: it was stopped, or a person has ordered it to drain or to stop."""
+        return self._stopping.is_set()
 
     @property
     def over(self) -> bool:
@@ -257,9 +264,17 @@ class Shift:
             if isolation not in ELSEWHERE and self._away.get(task, 0.0) <= now
         )
 
-    def _status(self, state: str) -> WorkerStatus:
+    def _status(self, state: str, lag_ms: int = 0) -> WorkerStatus:
+        used = usage.of_processes([os.getpid()])  # the program's own: its threads share its memory
         return WorkerStatus(
-            state=state, in_use=self.active, idle=self._idle, tasks=tuple(self._tasks()), lag_ms=0, losses=0
+            state=state,
+            in_use=self.active,
+            idle=self._idle,
+            tasks=tuple(self._tasks()),
+            lag_ms=lag_ms,
+            losses=0,
+            memory_kb=used.memory_kb,
+            cpu_ms=None if used.cpu_ms is None else used.cpu_ms - self._cpu_ms_before,
         )
 
     async def _say_goodbye(self) -> None:
@@ -436,7 +451,9 @@ class Shift:
 
     async def _beat(self) -> bool:
         """Prolong all leases, and hear whose end has been asked for; at once where somebody says so."""
-        await wait_for_event(self._look, self._plan.heartbeat_seconds if not self._failing else 0.2)
+        planned = boot_clock() + (self._plan.heartbeat_seconds if not self._failing else 0.2)
+        await wait_for_event(self._look, planned - boot_clock())
+        lag_ms = max(0, round((boot_clock() - planned) * 1000))
         self._look.clear()
         self._failing = True
         sent_at = boot_clock()
@@ -454,8 +471,11 @@ class Shift:
                 log.warning("job.lease_lost", extra={"job": lease.job_id, "fence": lease.fence})
                 self._cancel(one, Cause.LEASE_LOST)
         state = "draining" if self._stopping.is_set() else "running"
-        if not await self._client.worker_heartbeat(self._status(state)):
+        known = await self._client.worker_heartbeat(self._status(state, lag_ms))
+        if known is None:
             await self._register()
+        elif known.order is not None:
+            self._ordered(known.order)
         self._failing = False
         return True
 
@@ -467,3 +487,7 @@ class Shift:
     def _ordered(self, word: str) -> None:
         if word == CANCEL:
             self._look.set()
+        elif word in (DRAIN, STOP) and not self.stopping:
+            # A thread cannot be ended: both mean that it stops.
+            log.info("worker.ordered", extra={"order": word})
+            self._begin_to_stop()

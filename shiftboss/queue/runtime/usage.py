@@ -1,11 +1,16 @@
-"""What a run has used of processor and memory. `own`: its process has no other run, and all of it counts."""
+"""What a run, or a worker as a whole, has used of processor and memory.
 
+`own`: a run's process has no other run, and all of it counts.
+"""
+
+import os
 import resource
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 _FRESH_SECONDS = 0.01
 _thread = threading.local()
@@ -53,6 +58,34 @@ def _peak_kb() -> int:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1])
     return kilobytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+class Used(NamedTuple):
+    """Memory that processes hold now, processor time that they have used so far; None where nobody can tell."""
+
+    memory_kb: int | None
+    cpu_ms: int | None
+
+
+def of_processes(pids: Iterable[int]) -> Used:
+    """Of these processes together, and of their children that have ended. Linux.
+
+    What they share counts in each: what is told is the most that it can be.
+    """
+    found = [used for pid in pids if pid and (used := _of_process(pid)) is not None]
+    if not found:
+        return Used(None, None)
+    return Used(sum(memory for memory, _ in found), sum(cpu for _, cpu in found))
+
+
+def _of_process(pid: int) -> tuple[int, int] | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            facts = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None  # it has ended, or there is no /proc
+    pages, ticks = int(facts[21]), sum(map(int, facts[11:15]))
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024, ticks * 1000 // os.sysconf("SC_CLK_TCK")
 
 
 def kilobytes(maxrss: int) -> int:

@@ -79,8 +79,10 @@ class Worker:
 
     @property
     def stopped(self) -> bool:
-        """Whether it claims nothing until `start`, if it may start at all. Runs may outlive that; see `active`."""
-        return self._stopped
+        """Whether it claims nothing until `start`, if it may start at all: it was stopped, or a person has ordered
+        it to drain or to stop. Runs may outlive that; see `active`.
+        """
+        return self._stopped or (self._shift is not None and self._shift.stopping)
 
     def start(self) -> None:
         """Begin to work; nothing happens where it does already. Returns once it is known to the record.
@@ -91,7 +93,7 @@ class Worker:
         with self._turn:
             if self._ended:
                 raise WorkerEnded("this worker was aborted or destroyed: make a new one")
-            if not self._stopped:
+            if not self.stopped:
                 return
             if self._shift is not None and not self._shift.over:
                 raise WorkerEnded("a run of before has not ended yet: wait for it with stop()")
@@ -151,7 +153,7 @@ class Worker:
         meanwhile; a worker that is paused never gets there.
         """
         with self._turn:
-            shift = None if self._stopped else self._shift
+            shift = None if self.stopped else self._shift
         if shift is None:
             return False
         answer = shift.drained()

@@ -23,13 +23,17 @@ FINISHED_CAP = 100_000
 PAGE = 50
 """Jobs on one page of a list."""
 
+RUNNING_BUDGET = 10_000
+"""Running jobs looked at for what runs where: as many as 600 workers of 16 slots run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
     """How many jobs of a queue are in a state, and since when the oldest of them waits to run.
 
     `oldest_seconds` is the age of the longest-waiting due time among available jobs, of the longest
-    running attempt among running ones, None elsewhere. `capped`: there are at least this many.
+    running attempt among running ones, None elsewhere. `capped`: there are at least this many. `estimated`: there
+    are about this many.
     """
 
     queue: str
@@ -37,6 +41,7 @@ class Count:
     jobs: int
     oldest_seconds: float | None
     capped: bool
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class WorkerRow:
     """A worker process: `heartbeat_age_seconds` against `lease_seconds` is its health.
 
     `tainted` executors only wait for their end; `dropped` observations reached no observer; `resources` is JSON:
-    for each resource how many are made, lent out and waited for.
+    for each resource how many are made, lent out and waited for. `memory_kb` is held now by its processes
+    together, `cpu_ms` used by them within `up_seconds`. `ordered`: `drain` or `stop`, by a person.
     """
 
     id: int
@@ -77,6 +83,12 @@ class WorkerRow:
     tainted: int = 0
     dropped: int = 0
     resources: str = "{}"
+    memory_kb: int | None = None
+    cpu_ms: int | None = None
+    up_seconds: float = 0.0
+    ordered: str | None = None
+    ordered_by: str | None = None
+    ordered_at: datetime | None = None
 
     @property
     def alive(self) -> bool:
@@ -84,9 +96,26 @@ class WorkerRow:
         return self.state != "stopped" and self.heartbeat_age_seconds < self.lease_seconds
 
 
+@dataclass(frozen=True, slots=True)
+class RunningRow:
+    """A job that runs in a worker. `progress` is JSON text. `jobs`: how many run in that worker."""
+
+    worker_id: int
+    id: int
+    queue: str
+    task: str
+    fence: int
+    running_seconds: float
+    lease_seconds_left: float
+    progress: str | None
+    cancel_requested: bool
+    jobs: int
+
+
 _COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
 _THROUGHPUT = Statement("throughput", Rate)
 _WORKERS = Statement("workers", WorkerRow)
+_RUNNING = Statement("running", RunningRow)
 _JOBS = Statement("jobs", lambda id, queue, task, state, *rest: JobRow(id, queue, task, State(state), *rest))
 _JOBS_AFTER = Statement("jobs_after", _JOBS.row)
 _JOB = Statement("job", lambda id, queue, task, state, *rest: JobDetail(id, queue, task, State(state), *rest))
@@ -111,6 +140,18 @@ def workers(*, authority: Authority) -> StoreVerb[list[WorkerRow]]:
     """Workers that live, or ended within the last hour; the most recently seen first. System only."""
     require_system(authority, "workers")
     rows: list[WorkerRow] = yield _WORKERS.call()
+    return rows
+
+
+def running(
+    workers: Sequence[int], *, authority: Authority, per_worker: int, budget: int = RUNNING_BUDGET
+) -> StoreVerb[list[RunningRow]]:
+    """What runs in these workers, the longest-running first, at most `per_worker` of each. System only.
+
+    Of all running jobs the first `budget` by their ids are looked at.
+    """
+    require_system(authority, "running")
+    rows: list[RunningRow] = yield _RUNNING.call(workers=list(workers), per_worker=per_worker, budget=budget)
     return rows
 
 

@@ -1,10 +1,11 @@
-"""What workers say of themselves: who they are, that they live, what they do."""
+"""What workers say of themselves: who they are, that they live, what they do. And what is ordered of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
-from shiftboss.queue.contract import Registration, WorkerStatus
+from shiftboss.queue.contract import Known, Registration, WorkerStatus
 from shiftboss.queue.store.statement import Call, Statement, Verb
 
 
@@ -13,7 +14,8 @@ def _first(value: Any, *_: Any) -> Any:
 
 
 _REGISTER = Statement("register_worker", _first)
-_HEARTBEAT = Statement("worker_heartbeat", _first)
+_HEARTBEAT = Statement("worker_heartbeat", Known)
+_ORDER = Statement("order_worker", lambda *row: Ordered(*row[:-1]))
 _FORGET = Statement("forget_workers", _first)
 _WAITING_TASKS = Statement("waiting_tasks", _first)
 
@@ -48,10 +50,13 @@ def _register(registration: Registration, tasks: Sequence[str], worker_id: int |
     )
 
 
-def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: int) -> Verb[bool]:
-    """Say that the worker lives and what it does; False where the record no longer knows it."""
+def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: int) -> Verb[Known | None]:
+    """Say that the worker lives and what it does, and hear what is ordered of it.
+
+    None where the record no longer knows it.
+    """
     require_system(authority, "worker heartbeat")
-    rows = yield _HEARTBEAT.call(
+    rows: list[Known] = yield _HEARTBEAT.call(
         worker_id=worker_id,
         state=status.state,
         in_use=status.in_use,
@@ -62,8 +67,34 @@ def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: i
         tainted=status.tainted,
         dropped=status.dropped,
         resources=status.resources,
+        memory_kb=status.memory_kb,
+        cpu_ms=status.cpu_ms,
     )
-    return bool(rows)
+    return rows[0] if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A worker as it was when something was ordered of it. `given`: the order stands now, and did not before."""
+
+    id: int
+    pool: str
+    host: str
+    pid: int
+    state: str
+    ordered: str | None
+    alive: bool
+    given: bool
+
+
+def order(worker_id: int, *, authority: Authority, word: str, by: str) -> Verb[Ordered | None]:
+    """Order a worker to `drain` or to `stop`; None where the record knows no such worker.
+
+    It is told at once, and again with each heartbeat's answer. After `drain` may come `stop`, and nothing after.
+    """
+    require_system(authority, "order a worker")
+    rows: list[Ordered] = yield _ORDER.call(worker_id=worker_id, word=word, by=by)
+    return rows[0] if rows else None
 
 
 def forget_workers(*, authority: Authority) -> Verb[int]:

@@ -5,7 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from shiftboss.queue.authority import System
-from shiftboss.queue.contract import Claimed, Heartbeat, Lease, Mark, Note, Registration, Settlement, WorkerStatus
+from shiftboss.queue.contract import (
+    Claimed,
+    Heartbeat,
+    Known,
+    Lease,
+    Mark,
+    Note,
+    Registration,
+    Settlement,
+    WorkerStatus,
+)
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.runtime.ports import CANCEL
 
@@ -38,7 +48,7 @@ class MemoryClient:
         self._worker_id = self._store.register(registration, authority=SYSTEM, tasks=tasks, worker_id=known)
         return self._worker_id
 
-    async def worker_heartbeat(self, status: WorkerStatus) -> bool:
+    async def worker_heartbeat(self, status: WorkerStatus) -> Known | None:
         """Say that the worker lives."""
         return self._store.worker_heartbeat(status, authority=SYSTEM, worker_id=self._worker_id)
 

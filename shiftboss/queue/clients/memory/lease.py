@@ -14,6 +14,7 @@ from shiftboss.queue.clients.memory.record import Record
 from shiftboss.queue.contract import (
     Claimed,
     Heartbeat,
+    Known,
     Lease,
     Mark,
     Note,
@@ -47,14 +48,14 @@ class Leasing(Record):
             self._workers[worker_id] = registration, None
             return worker_id
 
-    def worker_heartbeat(self, status: WorkerStatus, *, authority: Authority, worker_id: int) -> bool:
-        """Say that the worker lives and what it does; False where the record does not know it."""
+    def worker_heartbeat(self, status: WorkerStatus, *, authority: Authority, worker_id: int) -> Known | None:
+        """Say that the worker lives and what it does; None where the record does not know it."""
         require_system(authority, "worker heartbeat")
         with self._turn:
             if worker_id not in self._workers:
-                return False
+                return None
             self._workers[worker_id] = self._workers[worker_id][0], status
-            return True
+            return Known()  # nobody gives orders here: who runs the worker has it in hand
 
     def waiting_tasks(self, *, authority: Authority, queues: Sequence[str], tasks: Sequence[str]) -> list[str]:
         """Tasks that wait in these queues and are not among `tasks`."""

@@ -10,6 +10,10 @@ on conflict (id) do update
 set pool = excluded.pool, code_version = excluded.code_version, queues = excluded.queues, tasks = excluded.tasks,
     processes = excluded.processes, threads = excluded.threads, lease_seconds = excluded.lease_seconds,
     heartbeat_seconds = excluded.heartbeat_seconds, state = 'running', stopped_at = null,
-    heartbeat_at = clock_timestamp()
+    heartbeat_at = clock_timestamp(),
+    -- Who begins again after its end was not meant by the order that led to it.
+    ordered = case when w.state <> 'stopped' then w.ordered end,
+    ordered_by = case when w.state <> 'stopped' then w.ordered_by end,
+    ordered_at = case when w.state <> 'stopped' then w.ordered_at end
 where w.host = excluded.host and w.pid = excluded.pid
 returning id
