@@ -10,7 +10,7 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from shiftboss import acts, conf
-from shiftboss.acts import Acted
+from shiftboss.acts import Acted, many
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person
 from shiftboss.queue.authority import Owner, System
 from shiftboss.queue.errors import (
@@ -429,14 +429,14 @@ def test_all_that_match_are_cancelled_and_the_audit_counts_them_exactly(worker: 
     others = making.enqueued(2, queue="mail")
     running = making.running(worker, 3)
     waiting = making.enqueued(4) + making.enqueued(2, due_in=60)
-    acts.BULK_BATCH, kept = 4, acts.BULK_BATCH
+    many.BULK_BATCH, kept = 4, many.BULK_BATCH
     try:
         which = operate.Matching(
             states=frozenset({State.SCHEDULED, State.AVAILABLE, State.RUNNING}), queue="default"
         )
         steps = list(acts.cancel_matching(which, by=person(), reason=" stop it "))
     finally:
-        acts.BULK_BATCH = kept
+        many.BULK_BATCH = kept
     last = steps[-1]
     assert (last.ended, last.requested, last.left) == (6, 3, 0)
     assert [step.ended + step.requested for step in steps][:3] == [4, 8, 9]

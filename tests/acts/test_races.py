@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from shiftboss import acts
-from shiftboss.acts import Acted
+from shiftboss.acts import Acted, performing
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import Busy, MovedOn
 from shiftboss.queue.states import State
@@ -109,7 +109,7 @@ def test_a_cancel_beside_a_claim_either_ends_the_job_or_asks_for_its_end() -> No
 def test_a_job_that_somebody_holds_too_long_is_busy_and_left_alone(
     other: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (acts, operate):
+    for module in (performing, operate):
         monkeypatch.setattr(module, "HOLD_MILLISECONDS", 50)
     [job_id] = making.enqueued(due_in=3600)
     other.execute("begin")
@@ -124,7 +124,7 @@ def test_a_job_that_somebody_holds_too_long_is_busy_and_left_alone(
 def test_a_queue_that_somebody_is_pausing_too_long_is_busy(
     other: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(acts, "HOLD_MILLISECONDS", 50)
+    monkeypatch.setattr(performing, "HOLD_MILLISECONDS", 50)
     other.execute("begin")
     other.execute("insert into shiftboss_queue values ('mail', now(), 'ola', '')")
     with pytest.raises(Busy, match="try again"):

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
 
-from shiftboss import acts
+from shiftboss.acts import performing
 from shiftboss.console.offers import ACTS, JobAct
 from shiftboss.permissions import PERMISSIONS, ROLES, Act
 from shiftboss.queue.states import State
@@ -365,7 +365,7 @@ def test_a_job_that_somebody_else_has_in_hand_can_be_tried_again(
     browser: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operate, "HOLD_MILLISECONDS", 50)
-    monkeypatch.setattr(acts, "HOLD_MILLISECONDS", 50)
+    monkeypatch.setattr(performing, "HOLD_MILLISECONDS", 50)
     job_id = scenes.job()
     with psycopg.connect(dsn) as other:
         other.execute("select from shiftboss_job where id = %s for update", [job_id])

@@ -331,7 +331,7 @@ def lost(*_: Any, **__: Any) -> Any:
     ("where", "call"),
     [
         ("shiftboss.console.listing.run", lambda caller: caller.get("jobs")),
-        ("shiftboss.acts.run", lambda caller: caller.post("jobs/1/expedite", {})),
+        ("shiftboss.acts.jobs.run", lambda caller: caller.post("jobs/1/expedite", {})),
         ("shiftboss.console.tokens._tokens", lambda caller: caller.get("jobs")),
     ],
 )

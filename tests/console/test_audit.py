@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 
 from shiftboss import acts
+from shiftboss.acts import many
 from shiftboss.permissions import VIEW, Person, Via
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit
@@ -81,7 +82,7 @@ def test_what_an_act_changed_is_said_in_its_own_words(browser: Client, kim: Pers
 def test_the_batches_of_one_operation_are_one_line_with_their_sum(
     browser: Client, kim: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(acts, "BULK_BATCH", 2)
+    monkeypatch.setattr(many, "BULK_BATCH", 2)
     for _ in range(5):
         scenes.job(queue="mail")
     which = Matching(states=frozenset({State.AVAILABLE}), queue="mail")

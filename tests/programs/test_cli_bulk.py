@@ -9,6 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from shiftboss import acts
+from shiftboss.acts import many
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate
@@ -26,7 +27,7 @@ WHY = ["--reason", "wrong recipients"]
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handful of jobs are several batches."""
-    monkeypatch.setattr(acts, "BULK_BATCH", 2)
+    monkeypatch.setattr(many, "BULK_BATCH", 2)
 
 
 def states(queue: str = "mail") -> dict[str, int]:

@@ -1,0 +1,32 @@
+"""What people do. Each act is a permission, a reason, an entry of the audit and a verb, in one transaction.
+
+Console, API and command line call only these. Staff act as `System`, after the check; the person is recorded.
+"""
+
+from shiftboss.acts.backfills import cancel_backfill as cancel_backfill
+from shiftboss.acts.backfills import pause_backfill as pause_backfill
+from shiftboss.acts.backfills import resume_backfill as resume_backfill
+from shiftboss.acts.backfills import retry_backfill as retry_backfill
+from shiftboss.acts.history import purge as purge
+from shiftboss.acts.jobs import Revision as Revision
+from shiftboss.acts.jobs import cancel as cancel
+from shiftboss.acts.jobs import discard as discard
+from shiftboss.acts.jobs import expedite as expedite
+from shiftboss.acts.jobs import legal as legal
+from shiftboss.acts.jobs import quarantine as quarantine
+from shiftboss.acts.jobs import reinstate as reinstate
+from shiftboss.acts.jobs import reprioritise as reprioritise
+from shiftboss.acts.jobs import rerun as rerun
+from shiftboss.acts.jobs import reschedule as reschedule
+from shiftboss.acts.many import Swept as Swept
+from shiftboss.acts.many import cancel_matching as cancel_matching
+from shiftboss.acts.performing import LARGEST_ID as LARGEST_ID
+from shiftboss.acts.performing import MAX_REASON_LENGTH as MAX_REASON_LENGTH
+from shiftboss.acts.performing import MAX_REQUEST_LENGTH as MAX_REQUEST_LENGTH
+from shiftboss.acts.performing import Acted as Acted
+from shiftboss.acts.performing import Deed as Deed
+from shiftboss.acts.performing import perform as perform
+from shiftboss.acts.queues import LimitWord as LimitWord
+from shiftboss.acts.queues import limit as limit
+from shiftboss.acts.queues import pause as pause
+from shiftboss.acts.queues import resume as resume

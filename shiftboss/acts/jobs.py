@@ -1,0 +1,223 @@
+"""Acts on one job."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from shiftboss import conf
+from shiftboss.acts.performing import LARGEST_ID, SYSTEM, Acted, Deed, perform
+from shiftboss.permissions import PERMISSIONS, Act, Person, require
+from shiftboss.queue import registry, states
+from shiftboss.queue.authority import read_key
+from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, UnknownTask
+from shiftboss.queue.revision import TaskConfig
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
+from shiftboss.queue.store import operate, read
+from shiftboss.queue.store.operate import Answer, Limits, Unchanged, Why
+from shiftboss.queue.store.read import JobDetail
+from shiftboss.queue.store.statement import Verb, run
+from shiftboss.queue.tasks import NO_OPTIONS, attempts_of, config_of
+
+
+class Revision(StrEnum):
+    """By which configuration of its task a rerun is done: that of the job, or the present one."""
+
+    SAME = "same"
+    CURRENT = "current"
+
+
+def legal(state: State) -> list[Act]:
+    """What a person may do to a job in this state, as far as the state machine goes."""
+    allowed = {
+        verb for (before, verb), rule in TRANSITIONS.items() if before is state and Actor.OPERATOR in rule.by
+    }
+    if state in FINAL:
+        allowed.add(states.Verb.RERUN)
+    return [act for act in Act if act.value in allowed]
+
+
+def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """End a job: at once where it waits or is held, else its handler is asked to end."""
+    return _on_job(Act.CANCEL, job_id, by, reason, request_id, lambda ids: operate.cancel(ids, authority=SYSTEM))
+
+
+def expedite(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Make a waiting job available before it is due."""
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.expedite(ids, authority=SYSTEM, by=by.name)
+
+    return _on_job(Act.EXPEDITE, job_id, by, reason, request_id, verb)
+
+
+def reinstate(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Let a quarantined job run again, with as many more attempts as its task has."""
+    require(PERMISSIONS[Act.REINSTATE], by=by)
+    limits = _limits_of(_job(job_id))
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.reinstate(ids, authority=SYSTEM, by=by.name, limits=limits)
+
+    return _on_job(Act.REINSTATE, job_id, by, reason, request_id, verb)
+
+
+def discard(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Give a quarantined job up for good."""
+    return _on_job(Act.DISCARD, job_id, by, reason, request_id, lambda ids: operate.discard(ids, authority=SYSTEM))
+
+
+def quarantine(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Hold a waiting job back until somebody reinstates it."""
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.quarantine(ids, authority=SYSTEM, by=by.name)
+
+    return _on_job(Act.QUARANTINE, job_id, by, reason, request_id, verb)
+
+
+def reprioritise(
+    job_id: int, *, by: Person, priority: int, reason: str = "", request_id: str | None = None
+) -> Acted:
+    """Give a waiting job another priority, from -100 to 100."""
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.reprioritise(ids, authority=SYSTEM, by=by.name, priority=priority)
+
+    asked = {"priority": priority}
+    return _on_job(Act.REPRIORITISE, job_id, by, reason, request_id, verb, asked, lambda job: job.priority)
+
+
+def reschedule(
+    job_id: int, *, by: Person, due_at: datetime, reason: str = "", request_id: str | None = None
+) -> Acted:
+    """Set when a waiting job is due, an aware time."""
+    moment = _moment(due_at)
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.reschedule(ids, authority=SYSTEM, by=by.name, due_at=moment)
+
+    asked = {"due_at": moment.isoformat()}
+    return _on_job(
+        Act.RESCHEDULE, job_id, by, reason, request_id, verb, asked, lambda job: _moment(job.due_at).isoformat()
+    )
+
+
+def rerun(
+    job_id: int,
+    *,
+    by: Person,
+    revision: str = Revision.SAME,
+    reason: str = "",
+    request_id: str | None = None,
+) -> Acted:
+    """Run a finished job once more, as a new job; `new_job_id` is its id. `revision`: a `Revision`."""
+    require(PERMISSIONS[Act.RERUN], by=by)
+    if revision not in tuple(Revision):
+        raise InvalidJob(f"revision is {' or '.join(Revision)}, not {revision!r}")
+    job = _job(job_id)
+    limits = _limits_of(job)
+    config = _present_config(job) if job and revision == Revision.CURRENT else None
+    asked = {"revision": str(revision)} if revision == Revision.CURRENT else {}
+
+    def do() -> Deed:
+        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=limits, revision=config))
+        if isinstance(answer, Unchanged):
+            _refuse(Act.RERUN, answer)
+        before = {"state": str(job.state)} if job and job.state in FINAL else {}
+        after = {"state": str(answer.state), "new_job_id": str(answer.id)}
+        return Deed(before=before, after=after, jobs=1)
+
+    return perform(Act.RERUN, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
+
+
+def _on_job(
+    act: Act,
+    job_id: int,
+    by: Person,
+    reason: str,
+    request_id: str | None,
+    verb: Callable[[list[int]], Verb[Answer]],
+    asked: Mapping[str, Any] | None = None,
+    present: Callable[[JobDetail], Any] | None = None,
+) -> Acted:
+    """An act on a job that lives. `present` reads what the one thing asked for is before, for the audit."""
+    asked = asked or {}
+
+    def do() -> Deed:
+        run(operate.hold([job_id], authority=SYSTEM))
+        # What is held cannot change between this look and the verb.
+        job = run(read.job(authority=SYSTEM, job_id=job_id)) if present else None
+        answer = run(verb([job_id]))
+        if answer.unchanged:
+            _refuse(act, answer.unchanged[0])
+        [changed] = answer.changed
+        was = {name: present(job) for name in asked} if present and job else {}
+        return Deed(
+            before={"state": str(changed.before), **was},
+            after={"state": str(changed.after), **asked},
+            jobs=1,
+        )
+
+    return perform(act, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
+
+
+def _refuse(act: Act, unchanged: Unchanged) -> NoReturn:
+    job_id, state = unchanged.id, unchanged.state
+    match unchanged.why:
+        case Why.MISSING:
+            raise NoSuchJob(f"there is no job {job_id}")
+        case Why.STATE:
+            raise MovedOn(job_id, act, str(state))
+        case Why.KEY_HELD:
+            assert unchanged.holder is not None
+            raise KeyHeld(_key_of(job_id), unchanged.holder, "wait for its end, or cancel it first")
+        case Why.BUSY:
+            raise Busy(f"job {job_id} is being changed by somebody else just now; try again")
+
+
+def _key_of(job_id: int) -> str:
+    """The key as its enqueuer wrote it."""
+    job = run(read.job(authority=SYSTEM, job_id=job_id))
+    text = (job and job.key) or ""
+    with suppress(ValueError):
+        return read_key(text).key
+    return text
+
+
+def _moment(time: datetime) -> datetime:
+    """The same instant in UTC, so that equal wishes are equal. Raises InvalidJob."""
+    if time.utcoffset() is None:
+        raise InvalidJob("due_at must be an aware datetime: add a time zone")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InvalidJob("due_at must be between the years 1 and 9999, in UTC too") from None
+
+
+def _job(job_id: int) -> JobDetail | None:
+    return run(read.job(authority=SYSTEM, job_id=job_id)) if 0 < job_id <= LARGEST_ID else None
+
+
+def _present_config(job: JobDetail) -> TaskConfig:
+    """The configuration of the job's task as its code says now. Raises InvalidJob where there is none."""
+    try:
+        return config_of(registry.resolve(job.task), job.queue)
+    except UnknownTask as problem:
+        raise InvalidJob(f"there is no current revision: {problem}; rerun it by the same one") from problem
+
+
+def _limits_of(job: JobDetail | None) -> Limits:
+    """How often the job's task may fail and be lost, as its code says now; else as the settings say.
+
+    Outside a transaction: the task's module may be imported here for the first time.
+    """
+    config = conf.get()
+    failures = config.max_attempts
+    if job is not None:
+        try:
+            failures = attempts_of(registry.resolve(job.task), job.queue)
+        except UnknownTask:
+            failures = config.queues.get(job.queue, NO_OPTIONS).max_attempts or failures
+    return Limits(failures=failures, losses=config.max_losses, by_task={})
