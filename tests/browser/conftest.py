@@ -28,6 +28,8 @@ FLAGS = [
 
 Opener = Callable[..., Page]
 
+looked_at_each_time = pytest.fixture(autouse=True)(scenes.looked_at_each_time)
+
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:

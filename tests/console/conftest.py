@@ -6,6 +6,8 @@ from django.test import Client
 
 from tests.console import scenes
 
+looked_at_each_time = pytest.fixture(autouse=True)(scenes.looked_at_each_time)
+
 
 @pytest.fixture
 def operator(db: None) -> User:

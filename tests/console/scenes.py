@@ -1,17 +1,20 @@
 """Jobs and workers as pages show them, made by the store's own verbs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import Permission, User
 
+from shiftboss.console import whole
 from shiftboss.permissions import ROLES
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
 from shiftboss.queue.outcomes import Done, Failed
 from shiftboss.queue.states import State
-from shiftboss.queue.store import enqueue, lease, operate, read, workers
+from shiftboss.queue.store import enqueue, lease, operate, read, samples, workers
 from shiftboss.queue.store.statement import run
 
 SYSTEM = System()
@@ -190,3 +193,29 @@ def state_of(job_id: int) -> State:
     found = run(read.job(authority=SYSTEM, job_id=job_id))
     assert found
     return found.state
+
+
+def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each page look itself at all parts of the whole, so that it shows what a test has just done."""
+    monkeypatch.setattr(samples, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "REST", 0.0)
+    monkeypatch.setattr(whole, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 0.0)
+    monkeypatch.setattr(whole, "AFFORDABLE_MS", 20_000)
+    monkeypatch.setattr(whole, "_last", {})
+    monkeypatch.setattr(whole, "_given_up", {})
+
+
+def sample_all() -> None:
+    """Look at all parts of the whole, as a maintainer does."""
+    for part in samples.Part:
+        run(samples.look(part, authority=SYSTEM))
+
+
+@contextmanager
+def maintained() -> Iterator[None]:
+    """Within the block a maintainer has just looked at all, and no page does: for counting a page's statements."""
+    with pytest.MonkeyPatch.context() as patch:
+        sample_all()
+        patch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
+        yield

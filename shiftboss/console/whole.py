@@ -1,0 +1,389 @@
+"""The whole as pages show it: what the maintainer last saw of it, part by part, and how old that is.
+
+Reading it costs one small statement, and not even that where this process has read it within `KEPT_SECONDS`:
+twenty people who look cost no more than one. Nothing here counts a table. Where no maintainer runs, a page looks
+itself at the parts that have become old, if these were quick the last time, under a time of its own; what it
+cannot afford stays as old as it is, and says so.
+
+>>> seen = whole()
+>>> seen.counts, seen.age_seconds
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+import django.db
+from django.db import connections, transaction
+
+from shiftboss import conf
+from shiftboss.queue.authority import System
+from shiftboss.queue.states import State
+from shiftboss.queue.store import queues, samples
+from shiftboss.queue.store.queues import Pause
+from shiftboss.queue.store.read import Count, Rate
+from shiftboss.queue.store.samples import Part, Sample
+from shiftboss.queue.store.statement import run
+
+log = logging.getLogger("shiftboss.console")
+
+KEPT_SECONDS = 1.0
+"""So long a process shows what it has read without asking again."""
+
+ABANDONED_SECONDS = 10.0
+"""A part that is older than this and twice its pace has no maintainer."""
+
+OLD_SECONDS = 10.0
+"""Where even the light parts are older, the page says how old."""
+
+AFFORDABLE_MS = 100
+"""A page looks itself at a part that took no longer than this, and gives up where it does."""
+
+AGAIN_SECONDS = 60.0
+"""After a look that was given up, this process tries no other for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One worker's heartbeat against its lease, in seconds: how old it is, or how late it came."""
+
+    worker_id: int
+    host: str
+    seconds: float
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Who serves a queue: live workers, their slots, and when any worker of it was last heard of."""
+
+    live: int = 0
+    slots: int = 0
+    in_use: int = 0
+    last_heard: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The live workers together.
+
+    `silent`: fell silent without a goodbye within the last hour. `late`: have missed two heartbeats in a row while
+    their lease still runs; `latest` is the worst of them. `lag`: the worst delay of a heartbeat now against its
+    lease, `worst_lag` since the workers' start.
+    """
+
+    live: int = 0
+    slots: int = 0
+    in_use: int = 0
+    silent: int = 0
+    late: int = 0
+    latest: Beat | None = None
+    lag: Beat | None = None
+    worst_lag: Beat | None = None
+    last_heard: datetime | None = None
+    queues: dict[str, Served] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A lease that is over although its job still counts as running."""
+
+    job_id: int
+    queue: str
+    task: str
+    worker_id: int
+    over_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Quarantined jobs of one reason and queue; `fresh` of them within the last hour."""
+
+    reason: str
+    queue: str
+    jobs: int
+    fresh: int
+    first: datetime
+    last: datetime
+    newest_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Jobs of a queue within the last minute: in, and out as completed or otherwise."""
+
+    came: float = 0.0
+    completed: int = 0
+    not_completed: int = 0
+
+    @property
+    def went(self) -> int:
+        """Jobs that left it, however they ended."""
+        return self.completed + self.not_completed
+
+    def __add__(self, other: "Flow") -> "Flow":
+        return Flow(
+            self.came + other.came,
+            self.completed + other.completed,
+            self.not_completed + other.not_completed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What was seen of the whole.
+
+    `counts`: jobs per queue and state; finished ones among the newest `read.FINISHED_CAP`, then `capped`.
+    `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
+    per queue and minute. `ages`: for each part how old it is in seconds; a part never seen is missing, and
+    its figures are empty. `pauses` are those of this moment.
+    """
+
+    counts: list[Count]
+    finished: int | None
+    workers: Workers
+    stuck: int
+    longest_stuck: list[Stuck]
+    quarantine: list[Held]
+    flows: dict[str, Flow]
+    rates: list[Rate]
+    minute: datetime
+    pauses: list[Pause]
+    ages: dict[Part, float]
+
+    @property
+    def age_seconds(self) -> float | None:
+        """How old the counts are; None where nothing was ever counted."""
+        return self.ages.get(Part.COUNTS)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether nobody looks any more, so that the age is worth a word."""
+        light = [self.ages[part] for part in samples.LIGHT if part in self.ages]
+        return not light or max(light) > OLD_SECONDS
+
+    @property
+    def flow(self) -> Flow:
+        """All queues together."""
+        return sum(self.flows.values(), Flow())
+
+    @property
+    def held(self) -> int:
+        """Quarantined jobs."""
+        return sum(one.jobs for one in self.quarantine)
+
+    @property
+    def held_fresh(self) -> int:
+        """Those of them that came within the last hour."""
+        return sum(one.fresh for one in self.quarantine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read, and by this process's clock when."""
+
+    at: float
+    samples: dict[str, Sample]
+
+    @property
+    def aged(self) -> dict[str, Sample]:
+        """The samples, as old as they are now."""
+        since = monotonic() - self.at
+        return {
+            part: replace(sample, age_seconds=sample.age_seconds + since) for part, sample in self.samples.items()
+        }
+
+
+_last: dict[str, _Read] = {}
+_given_up: dict[str, float] = {}
+_turn = threading.Lock()
+
+
+def whole() -> Whole:
+    """What is known of the whole now: at most two statements where a maintainer runs."""
+    return _made(_samples(), run(queues.pauses(authority=System())))
+
+
+def last_known() -> Whole | None:
+    """What this process has read before, without asking the database; None where that is nothing."""
+    kept = _last.get(conf.get().database)
+    return _made(kept.aged, []) if kept else None
+
+
+def _samples() -> dict[str, Sample]:
+    alias = conf.get().database
+    kept = _last.get(alias)
+    if kept and monotonic() - kept.at < KEPT_SECONDS:
+        return kept.aged
+    # One thread asks, the others go on with what there is.
+    mine = _turn.acquire(blocking=False)
+    if not mine and kept:
+        return kept.aged
+    try:
+        found = run(samples.samples(authority=System()))
+        if sum(map(_looked_at, _abandoned(found))):
+            found = run(samples.samples(authority=System()))
+        _last[alias] = _Read(monotonic(), found)
+        return found
+    finally:
+        if mine:
+            _turn.release()
+
+
+def _abandoned(found: dict[str, Sample]) -> list[Part]:
+    """Parts at which nobody looks any more, and at which a page can afford to look."""
+
+    def left(part: Part) -> bool:
+        sample = found.get(part)
+        if sample is None:
+            return True
+        longest = max(ABANDONED_SECONDS, 2 * sample.pace_seconds)
+        return sample.age_seconds >= longest and sample.took_ms <= AFFORDABLE_MS
+
+    now = monotonic()
+    tried = _given_up.get(conf.get().database, -AGAIN_SECONDS)
+    return [part for part in Part if left(part)] if now - tried >= AGAIN_SECONDS else []
+
+
+def _looked_at(part: Part) -> bool:
+    alias = conf.get().database
+    try:
+        with transaction.atomic(using=alias), _limited(alias):
+            return run(samples.look(part, authority=System()))
+    except django.db.Error as problem:
+        # Too long for a page, or a database that can only be read.
+        log.warning("sample.given_up", extra={"part": str(part), "error": str(problem).strip()})
+        _given_up[alias] = monotonic()
+        return False
+
+
+class _limited:
+    """Each statement inside may take `AFFORDABLE_MS`; after it, what it might before."""
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+
+    def __enter__(self) -> None:
+        with connections[self._alias].cursor() as cursor:
+            cursor.execute("select current_setting('statement_timeout')")
+            self._before = cursor.fetchone()[0]
+            cursor.execute("select set_config('statement_timeout', %s, true)", [f"{AFFORDABLE_MS}ms"])
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:  # else the savepoint's end takes it back
+            with connections[self._alias].cursor() as cursor:
+                cursor.execute("select set_config('statement_timeout', %s, true)", [self._before])
+
+
+def _made(found: dict[str, Sample], pauses: list[Pause]) -> Whole:
+    def seen(part: Part, otherwise: Any) -> Any:
+        return found[part].seen if part in found else otherwise
+
+    finished: dict[str, Any] = seen(Part.FINISHED, {})
+    leases: dict[str, Any] = seen(Part.LEASES, {})
+    minute, rates = _rates(seen(Part.MINUTES, []), found.get(Part.MINUTES))
+    return Whole(
+        counts=[*_live(found), *_finished(finished)],
+        finished=finished.get("estimate"),
+        workers=_workers(seen(Part.WORKERS, {})),
+        stuck=leases.get("stuck", 0),
+        longest_stuck=[Stuck(*row) for row in leases.get("longest", [])],
+        quarantine=[
+            Held(reason, queue, jobs, fresh, _moment(first), _moment(last), newest)
+            for reason, queue, jobs, fresh, first, last, newest in seen(Part.QUARANTINE, [])
+        ],
+        flows=_flows(seen(Part.RATES, {})),
+        rates=rates,
+        minute=minute,
+        pauses=pauses,
+        ages={part: found[part].age_seconds for part in Part if part in found},
+    )
+
+
+def _live(found: dict[str, Sample]) -> list[Count]:
+    """Live jobs as they were counted, and fresher what is looked at more often."""
+    if Part.COUNTS not in found:
+        counted: dict[tuple[str, str], Count] = {}
+    else:
+        counted = {
+            (queue, state): Count(queue, State(state), jobs, oldest, False)
+            for queue, state, jobs, oldest in found[Part.COUNTS].seen
+        }
+    if waits := _fresher(found, Part.WAITS):
+        fresh = {(queue, State.AVAILABLE.value): (jobs, oldest) for queue, jobs, oldest in waits.seen}
+        for key in [key for key in counted if key[1] == State.AVAILABLE and key not in fresh]:
+            del counted[key]
+        for key, (jobs, oldest) in fresh.items():
+            if jobs >= samples.WAITS_CAP:
+                known = counted[key].jobs if key in counted else 0
+                counted[key] = Count(key[0], State.AVAILABLE, max(jobs, known), oldest, known <= jobs)
+            else:
+                counted[key] = Count(key[0], State.AVAILABLE, jobs, oldest, False)
+    if leases := _fresher(found, Part.LEASES):
+        running = leases.seen["running"]
+        for key in [key for key in counted if key[1] == State.RUNNING]:
+            del counted[key]
+        for queue, jobs, longest in running:
+            counted[queue, State.RUNNING.value] = Count(queue, State.RUNNING, jobs, longest, False)
+    return [counted[key] for key in sorted(counted)]
+
+
+def _fresher(found: dict[str, Sample], part: Part) -> Sample | None:
+    """The sample of this part, where it is younger than the counts."""
+    sample, counts = found.get(part), found.get(Part.COUNTS)
+    return sample if sample and (counts is None or sample.at > counts.at) else None
+
+
+def _finished(seen: dict[str, Any]) -> list[Count]:
+    return [
+        Count(queue, State(state), jobs, None, bool(seen["capped"]))
+        for queue, state, jobs in seen.get("counts", [])
+    ]
+
+
+def _workers(seen: dict[str, Any]) -> Workers:
+    if not seen:
+        return Workers()
+    latest = seen["latest"]
+    return Workers(
+        live=seen["live"],
+        slots=seen["slots"],
+        in_use=seen["in_use"],
+        silent=seen["silent"],
+        late=seen["late"],
+        latest=Beat(latest["id"], latest["host"], latest["age"], latest["lease"]) if latest else None,
+        lag=_beat(seen["lag"]),
+        worst_lag=_beat(seen["worst"]),
+        last_heard=_moment(seen["seen_at"]) if seen["seen_at"] else None,
+        queues={
+            queue: Served(live, slots, in_use, _moment(heard))
+            for queue, live, slots, in_use, heard in seen["queues"]
+        },
+    )
+
+
+def _beat(seen: dict[str, Any] | None) -> Beat | None:
+    return Beat(seen["id"], seen["host"], max(0.0, seen["now"]), seen["lease"]) if seen else None
+
+
+def _flows(seen: dict[str, Any]) -> dict[str, Flow]:
+    if not seen:
+        return {}
+    came = {queue: jobs * 60 / seen["seconds"] for queue, jobs in seen["in"]}
+    went = {queue: (completed, other) for queue, completed, other in seen["out"]}
+    return {queue: Flow(came.get(queue, 0.0), *went.get(queue, (0, 0))) for queue in sorted({*came, *went})}
+
+
+def _rates(seen: Iterable[Sequence[Any]], sample: Sample | None) -> tuple[datetime, list[Rate]]:
+    """The minute in which was looked, and the finished jobs by minutes before it."""
+    looked = (sample.at if sample else datetime.now(UTC)).replace(second=0, microsecond=0)
+    now = int(looked.timestamp())
+    return looked, [Rate(queue, (now - at) // 60, completed, other) for queue, at, completed, other in seen]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

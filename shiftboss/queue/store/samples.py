@@ -1,0 +1,113 @@
+"""What the whole looks like, looked at once for everybody: the maintainer looks, pages read what it saw.
+
+Each part has its own pace: it is looked at again at the earliest after `EVERY_SECONDS`, and not before `REST`
+times as long as the last look took. So no part takes more than a small share of the database, however large the
+record is and however many maintainers there are; a slow part is an old one, and says how old it is.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.store import read
+from shiftboss.queue.store.statement import Statement, Verb
+
+EVERY_SECONDS = 2.0
+"""How often a part that takes no time is looked at."""
+
+REST = 100.0
+"""For each second that a look took, a part is left alone for so many: one hundredth of a core at most."""
+
+WAITS_CAP = 1000
+"""So many available jobs of a queue are counted at each look; of more the full count tells."""
+
+RATES_BUDGET = 10_000
+"""So many of the newest jobs of each table are looked at for those that came within the last minute."""
+
+STUCK_SECONDS = 5.0
+"""A lease that is over for longer is stuck: reapers come by more often."""
+
+MINUTES = 30
+"""How far back the throughput is seen minute by minute."""
+
+
+class Part(StrEnum):
+    """A part of the whole, looked at by itself."""
+
+    COUNTS = "counts"
+    FINISHED = "finished"
+    WAITS = "waits"
+    WORKERS = "workers"
+    LEASES = "leases"
+    QUARANTINE = "quarantine"
+    RATES = "rates"
+    MINUTES = "minutes"
+
+
+LIGHT = (Part.WAITS, Part.WORKERS, Part.LEASES, Part.RATES)
+"""Parts that take little time in any record; alarms live on them."""
+
+HEAVY = (Part.MINUTES, Part.COUNTS, Part.QUARANTINE, Part.FINISHED)
+"""Parts whose time grows with the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was seen of a part, when, how long ago that is, and how long the look took."""
+
+    part: str
+    at: datetime
+    age_seconds: float
+    took_ms: int
+    seen: Any
+
+    @property
+    def pace_seconds(self) -> float:
+        """How old it becomes before it is looked at again."""
+        return max(EVERY_SECONDS, REST * self.took_ms / 1000)
+
+
+_LOOKS = {part: Statement(f"sample_{part}", lambda part: str(part)) for part in Part}
+_DUE = Statement("samples_due", Part)
+_SAMPLES = Statement("samples", lambda part, at, age, took, seen: Sample(part, at, age, took, json.loads(seen)))
+
+
+def look(part: Part, *, authority: Authority) -> Verb[bool]:
+    """Look at a part and keep what is seen; False where the last look is too fresh, or somebody is at it."""
+    require_system(authority, "look")
+    asked = {"part": str(part), "every_seconds": EVERY_SECONDS, "rest": REST}
+    rows: list[str] = yield _LOOKS[part].call(**asked, **_bounds(part))
+    return bool(rows)
+
+
+def _bounds(part: Part) -> dict[str, float]:
+    match part:
+        case Part.FINISHED:
+            return {"cap": read.FINISHED_CAP}
+        case Part.WAITS:
+            return {"cap": WAITS_CAP}
+        case Part.LEASES:
+            return {"grace_seconds": STUCK_SECONDS}
+        case Part.RATES:
+            return {"budget": RATES_BUDGET}
+        case Part.MINUTES:
+            return {"minutes": MINUTES}
+    return {}
+
+
+def due(parts: Sequence[Part], *, authority: Authority) -> Verb[list[Part]]:
+    """Those of the parts that are to be looked at now."""
+    require_system(authority, "due")
+    rows: list[Part] = yield _DUE.call(parts=[str(part) for part in parts], every_seconds=EVERY_SECONDS, rest=REST)
+    return rows
+
+
+def samples(*, authority: Authority) -> Verb[dict[str, Sample]]:
+    """What was last seen of each part that was ever looked at. System only."""
+    require_system(authority, "samples")
+    rows: list[Sample] = yield _SAMPLES.call()
+    return {row.part: row for row in rows}

@@ -1,0 +1,12 @@
+-- Whether this part of the whole is to be looked at: never yet, or long enough ago, and nobody else is at it.
+due as materialized (
+    select 1 where not exists (select from shiftboss_sample where part = %(part)s)
+    union all
+    select 1 from (
+        select from shiftboss_sample
+        where part = %(part)s
+            and at <= clock_timestamp() - make_interval(secs => greatest(
+                %(every_seconds)s::double precision, took_ms * %(rest)s::double precision / 1000))
+        for update skip locked
+    ) held
+),
