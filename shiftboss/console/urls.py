@@ -7,7 +7,7 @@ from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
-from shiftboss.console.views import audit, backfills, jobacts, jobs, overview, queues, session
+from shiftboss.console.views import audit, backfills, job, jobacts, jobs, overview, queues, session
 from shiftboss.permissions import VIEW, VIEW_AUDIT
 
 
@@ -19,7 +19,7 @@ def page(view: View, *, permission: str = VIEW) -> View:
 urlpatterns = [
     path("", page(overview.show), name="overview"),
     path("jobs/", page(jobs.index), name="jobs"),
-    path("jobs/<int:job_id>/", page(jobs.show), name="job"),
+    path("jobs/<int:job_id>/", page(job.show), name="job"),
     *(
         path(f"jobs/<int:job_id>/{one.resource}/", page(jobacts.view_of(one)), name=one.resource)
         for one in offers.ACTS

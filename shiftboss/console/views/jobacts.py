@@ -14,7 +14,7 @@ from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
-from shiftboss.console.views.jobs import read_job
+from shiftboss.console.views.job import read_job
 
 
 class JobActing(Acting):

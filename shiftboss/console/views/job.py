@@ -1,0 +1,51 @@
+"""One job with all that the record knows of it."""
+
+from django.http import HttpRequest, HttpResponse
+
+from shiftboss.console import audits, filters, live, offers
+from shiftboss.console.people import person_of
+from shiftboss.console.record import bounded
+from shiftboss.console.sight import seen
+from shiftboss.permissions import VIEW_AUDIT
+from shiftboss.queue.authority import System
+from shiftboss.queue.errors import NoSuchJob
+from shiftboss.queue.jobs import present_retry_kind, retry_kinds
+from shiftboss.queue.payload import args_digest
+from shiftboss.queue.states import WAITING
+from shiftboss.queue.store import audit, queues, read
+from shiftboss.queue.store.read import JobDetail
+from shiftboss.queue.store.statement import run
+
+
+def show(request: HttpRequest, job_id: int) -> HttpResponse:
+    """One job: facts, arguments, result, attempts, events, acts. Raises NoSuchJob."""
+    person = person_of(request)
+    with bounded():
+        job = read_job(job_id)
+        attempts = run(read.attempts(authority=System(), job_id=job_id))
+        events = run(read.events(authority=System(), job_id=job_id))
+        acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
+        pauses = run(queues.pauses(authority=System())) if job.state in WAITING else []
+        limits = run(queues.limits(authority=System())) if job.state in WAITING else []
+    context = {
+        "job": job,
+        "attempts": list(zip(seen(attempts, by=person), retry_kinds(attempts), strict=False)),
+        "args_sha256": args_digest(job.args),
+        "retry": present_retry_kind(job, attempts),
+        "waiting": WAITING,
+        "events": events,
+        "offers": offers.on_page(job, to=person),
+        "pause": next((pause for pause in pauses if pause.queue == job.queue), None),
+        "limited": next((one for one in limits if one.queue == job.queue and one.limit.concurrency), None),
+        "reruns": audits.reruns(acts_on_it),
+        "acts": audits.lines(acts_on_it) if person.allows(VIEW_AUDIT) else [],
+    }
+    return live.answer(request, "job", context)
+
+
+def read_job(job_id: int) -> JobDetail:
+    """What the record says of a job. Raises NoSuchJob."""
+    job = run(read.job(authority=System(), job_id=filters.checked_id(job_id)))
+    if job is None:
+        raise NoSuchJob(f"there is no job {job_id}")
+    return job
