@@ -1,0 +1,351 @@
+"""Jobs that are searched for: by an index where one serves what is asked, else by a walk that is bounded.
+
+A walk looks at windows of rows from the newest down, and ends with the rows that are wanted, after `ROWS` rows or
+`SECONDS`, whichever comes first; it tells how far it came. What is asked becomes conditions out of the fixed texts
+below; every value travels as a parameter.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from time import monotonic
+from typing import Any
+
+from shiftboss.queue.authority import Authority, owner_of
+from shiftboss.queue.jobs import JobRow
+from shiftboss.queue.states import FINAL, LIVE, State
+from shiftboss.queue.store.statement import Statement, Verb, sql_text
+
+ROWS = 20_000
+"""Rows that one search looks at."""
+
+SECONDS = 0.1
+"""After so long a search looks at no further window."""
+
+FIRST_WINDOW = 1000
+WINDOWS = 4
+
+COMPARISONS = (">", "<", ">=", "<=")
+
+ALL = frozenset(State)
+
+
+class Order(StrEnum):
+    """In which order jobs come: by id, or as workers are to take them."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    DUE = "due"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must hold of a job, or (negated) must not: the name of a text in `TEXTS`, with its values.
+
+    `path`: the members that lead to a part of a JSON value.
+    """
+
+    name: str
+    value: Any
+    path: tuple[str, ...] = ()
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is searched for.
+
+    `members`: parts of JSON values that are told of each job, as ("args", "kwargs", "to").
+    """
+
+    states: frozenset[State] = ALL
+    conditions: tuple[Condition, ...] = ()
+    order: Order = Order.NEWEST
+    members: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job that was found, with its key, its tags, and the parts of its JSON values as texts."""
+
+    job: JobRow
+    key: str | None
+    tags: list[str]
+    members: list[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list goes on: behind the job with this id; in the other orders also its time and priority."""
+
+    id: int
+    due_at: datetime | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found, in the order of the search.
+
+    `looked`: rows that were looked at. `complete`: nothing lies beyond them. `edge`: the last that was looked at,
+    and `edge_at` when it was enqueued; from there a search can go on.
+    """
+
+    rows: list[FoundJob]
+    looked: int
+    complete: bool
+    edge: Place | None
+    edge_at: datetime | None
+    by_index: bool
+
+
+_TIMES = {"enqueued": "enqueued_at", "due": "due_at", "started": "started_at"}
+_ATTEMPTS = "failures + losses + case when state in ('running', 'completed') then 1 else 0 end"
+_RAN = "case when state = 'running' then 1000 * extract(epoch from statement_timestamp() - started_at) end"
+
+_AGO = "statement_timestamp() - make_interval(secs => {value})"
+
+
+def _texts() -> dict[str, tuple[str, str]]:
+    """For each condition its text for live jobs and for finished ones."""
+    both = {
+        "id": "id = any ({value}::bigint[])",
+        "states": "state = any ({value}::text[])",
+        "state": "state = {value}",
+        "queue": "queue = any ({value}::text[])",
+        "queue like": "queue like any ({value}::text[])",
+        "task like": "task like any ({value}::text[])",
+        "owner": "owner = any ({value}::text[])",
+        "one owner": "owner = {value}",
+        "owner like": "owner like any ({value}::text[])",
+        "key": "key = any ({value}::text[])",
+        "key like": "key like any ({value}::text[])",
+        "tag": "tags && {value}::text[]",
+        "tag like": "exists (select from unnest(tags) t where t like any ({value}::text[]))",
+        "error": "(error_type ilike any ({value}::text[]) or error_message ilike any ({value}::text[]))",
+        "word": "(task ilike any ({value}::text[]) or error_type ilike any ({value}::text[])"
+        " or error_message ilike any ({value}::text[]))",
+        "worker": "worker_id = any ({value}::bigint[])",
+        "rerun_of": "rerun_of = any ({value}::bigint[])",
+        "batch": "batch_id = any ({value}::bigint[])",
+        "one batch": "batch_id = {value}",
+        "priority": "priority = any ({value}::bigint[])",
+        "attempt": f"{_ATTEMPTS} = any ({{value}}::bigint[])",
+        "args": "args #>> {path}::text[] = any ({value}::text[])",
+        "args like": "args #>> {path}::text[] like any ({value}::text[])",
+        "meta": "meta #>> {path}::text[] = any ({value}::text[])",
+        "meta like": "meta #>> {path}::text[] like any ({value}::text[])",
+        "seen by": "(owner = {value} or {value} = any (watchers))",
+    }
+    texts = {name: (text, text) for name, text in both.items()}
+    texts["reason"] = ("(state = 'quarantined' and quarantine_reason = any ({value}::text[]))", "false")
+    texts["one reason"] = ("state = 'quarantined' and quarantine_reason = {value}", "false")
+    # The two halves stand for the two partial indexes.
+    texts["live key"] = (
+        "key = any ({value}::text[]) and state <> 'quarantined' and (follow_up or not follow_up)",
+        "false",
+    )
+    texts["nothing"] = ("false", "false")
+    for sign in COMPARISONS:
+        texts[f"id {sign}"] = (f"id {sign} {{value}}",) * 2
+        texts[f"priority {sign}"] = (f"priority {sign} {{value}}",) * 2
+        texts[f"attempt {sign}"] = (f"{_ATTEMPTS} {sign} {{value}}",) * 2
+        texts[f"run {sign}"] = (f"{_RAN} {sign} {{value}}", f"run_ms {sign} {{value}}")
+        for name, column in _TIMES.items():
+            texts[f"{name} {sign}"] = (f"{column} {sign} {{value}}::timestamptz",) * 2
+            texts[f"{name} {sign} ago"] = (f"{column} {sign} {_AGO}",) * 2
+        texts[f"finished {sign}"] = ("false", f"finished_at {sign} {{value}}::timestamptz")
+        texts[f"finished {sign} ago"] = ("false", f"finished_at {sign} {_AGO}")
+    # Whole days, by which partitions are left out: no row of the others is looked at in vain.
+    texts["finished since day"] = ("false", "finished_at >= date_trunc('day', {value}::timestamptz, 'UTC')")
+    texts["finished since day ago"] = ("false", f"finished_at >= date_trunc('day', {_AGO}, 'UTC')")
+    return texts
+
+
+TEXTS = _texts()
+
+
+def _row(looked: int, edge: int | None, edge_at: datetime | None, *found: Any) -> "_Row":
+    if found[0] is None:
+        return _Row(looked, edge, edge_at, None)
+    id_, queue, task, state, *rest = found[:-3]
+    return _Row(looked, edge, edge_at, FoundJob(JobRow(id_, queue, task, State(state), *rest), *found[-3:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    looked: int
+    edge: int | None
+    edge_at: datetime | None
+    found: FoundJob | None
+
+
+_DOWN = Statement("search", _row)
+_UP = Statement("search_after", _row)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed(Statement[_Row]):
+    """A statement in whose marked lines conditions stand: `texts` by the line's own words."""
+
+    texts: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def sql(self) -> str:
+        """The statement with its conditions."""
+        text = sql_text(self.name)
+        for mark, conditions in self.texts:
+            text = text.replace(f"-- {mark}\n", "".join(f"and {one}\n" for one in conditions))
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a search is carried out: conditions that an index serves and all others, for live and finished jobs.
+
+    `few`: the index leads to few rows, which are all looked at.
+    """
+
+    driving: tuple[tuple[Condition, ...], tuple[Condition, ...]]
+    narrowing: tuple[tuple[Condition, ...], tuple[Condition, ...]]
+    few: bool = False
+
+    @property
+    def by_index(self) -> bool:
+        """Whether every row that is looked at is one that is wanted."""
+        return not any(
+            narrowing and NOTHING not in driving
+            for driving, narrowing in zip(self.driving, self.narrowing, strict=True)
+        )
+
+
+NOTHING = Condition("nothing", None)
+_FEW = ("id", "rerun_of")
+_ONE = ("batch", "owner", "reason")
+
+
+def way(wanted: Search, *, owner: str | None = None) -> Way:
+    """Which of the conditions drive the search."""
+    live, final = wanted.states & LIVE, wanted.states & FINAL
+    asked = [one for one in wanted.conditions if not one.negated]
+    names = {one.name for one in asked}
+    if "reason" in names:
+        final, live = frozenset(), live & {State.QUARANTINED}
+    if any(name.startswith("finished ") for name in names):
+        live = frozenset()
+    driver, how = _driver(asked, live, final)
+    bounds = tuple(one for one in asked if one.name.startswith("id "))
+    rest = tuple(one for one in wanted.conditions if one is not driver and one not in bounds)
+    rest += (Condition("seen by", owner),) if owner is not None else ()
+    ways = []
+    for held, whole in ((live, LIVE), (final, FINAL)):
+        drives, narrows = [*how, *bounds], [*rest]
+        if not held:
+            drives.append(NOTHING)
+        elif not how and len(held) == 1 and (state := next(iter(held))) in _INDEXED:
+            drives.append(Condition("state", str(state)))
+        elif held != whole and not (driver and driver.name == "reason"):
+            narrows.append(Condition("states", sorted(held)))
+        if whole is FINAL:
+            drives += _days(asked)
+        ways.append((tuple(drives), tuple(narrows)))
+    (live_drives, live_narrows), (final_drives, final_narrows) = ways
+    few = driver is not None and driver.name in (*_FEW, "key")
+    return Way((live_drives, final_drives), (live_narrows, final_narrows), few)
+
+
+_INDEXED = (State.QUARANTINED, State.RUNNING, State.CANCELLED, State.DISCARDED)
+
+
+def _driver(
+    asked: Sequence[Condition], live: frozenset[State], final: frozenset[State]
+) -> tuple[Condition | None, tuple[Condition, ...]]:
+    """The condition that an index of its own serves, and how it is asked of that."""
+    by_name = {one.name: one for one in asked}
+    for name in _FEW:
+        if name in by_name:
+            return by_name[name], (by_name[name],)
+    if "key" in by_name and not final and State.QUARANTINED not in live:
+        return by_name["key"], (Condition("live key", by_name["key"].value),)
+    for name in _ONE:
+        if name in by_name and len(by_name[name].value) == 1:
+            return by_name[name], (Condition(f"one {name}", by_name[name].value[0]),)
+    return None, ()
+
+
+def _days(asked: Iterable[Condition]) -> list[Condition]:
+    since = {"finished >": "finished since day", "finished >=": "finished since day"}
+    since |= {f"{name} ago": f"{day} ago" for name, day in since.items()}
+    return [Condition(since[one.name], one.value) for one in asked if one.name in since]
+
+
+def search(
+    wanted: Search,
+    *,
+    authority: Authority,
+    beyond: Place | None = None,
+    backwards: bool = False,
+    limit: int,
+    clock: Callable[[], float] = monotonic,
+) -> Verb[Searched]:
+    """The next jobs beyond a place, at most `limit`; `backwards`: those before it, the nearest ones first.
+
+    `Owner` finds its own jobs and those that it watches. `clock` tells seconds.
+    """
+    chosen = way(wanted, owner=owner_of(authority))
+    down = (wanted.order is Order.NEWEST) != backwards
+    statement, params = _statement(_DOWN if down else _UP, chosen)
+    began, window = clock(), FIRST_WINDOW
+    if chosen.by_index:
+        window = limit
+    elif chosen.few:
+        window = ROWS
+    rows: list[FoundJob] = []
+    looked, complete, edge, edge_at = 0, False, beyond, None
+    for _ in range(WINDOWS):
+        answer: list[_Row] = yield statement.call(
+            beyond=edge.id if edge else None,
+            window=window,
+            limit=limit - len(rows),
+            members=json.dumps(wanted.members),
+            **params,
+        )
+        last = answer[0]
+        rows += [row.found for row in answer if row.found is not None]
+        looked, complete = looked + last.looked, last.looked < window
+        if last.edge is not None:
+            edge, edge_at = Place(last.edge), last.edge_at
+        spent = clock() - began
+        if complete or len(rows) >= limit or looked >= ROWS or spent >= SECONDS:
+            break
+        # As many rows as there is time for, at the pace so far.
+        affordable = int(looked * (SECONDS - spent) / max(spent, 0.001))
+        window = max(FIRST_WINDOW // 2, min(4 * window, affordable, ROWS - looked))
+    return Searched(rows, looked, complete, edge, edge_at, chosen.by_index)
+
+
+def _statement(plain: Statement[_Row], chosen: Way) -> tuple[Narrowed, dict[str, Any]]:
+    params: dict[str, Any] = {}
+    texts = []
+    for kind, ways in (("driving", chosen.driving), ("narrowing", chosen.narrowing)):
+        for table, conditions in zip(("live", "finished"), ways, strict=True):
+            written = tuple(_written(one, 0 if table == "live" else 1, params) for one in conditions)
+            texts.append((f"{kind} {table}", written))
+    return Narrowed(plain.name, plain.row, tuple(texts)), params
+
+
+def _written(condition: Condition, table: int, params: dict[str, Any]) -> str:
+    """The condition's text, with the names of its parameters, whose values are added to `params`."""
+    text = TEXTS[condition.name][table]
+    names = {}
+    for part, value in (("value", condition.value), ("path", list(condition.path))):
+        if f"{{{part}}}" in text:
+            name = f"{part}_{len(params)}"
+            params[name] = value
+            names[part] = f"%({name})s"
+    # Only the two names are put in, which are made here.
+    text = text.format(**names)
+    return f"({text}) is not true" if condition.negated else text

@@ -1,0 +1,5 @@
+        select id, queue, task, state, priority, due_at, enqueued_at, started_at, null::timestamptz as finished_at,
+            quarantined_at, owner, failures, losses, failure_limit, loss_limit, fence, worker_id, quarantine_reason,
+            error_type, error_message, null::integer as run_ms, rerun_of, batch_id,
+-- part: searched_more
+        from shiftboss_job
