@@ -1,8 +1,9 @@
 """One job with all that the record knows of it."""
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
-from shiftboss.console import audits, filters, live, offers
+from shiftboss.console import audits, filters, live, offers, timeline, waiting
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.sight import seen
@@ -12,21 +13,21 @@ from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.jobs import present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import WAITING
-from shiftboss.queue.store import audit, queues, read
+from shiftboss.queue.store import audit, obstacles, read
 from shiftboss.queue.store.read import JobDetail
 from shiftboss.queue.store.statement import run
 
 
 def show(request: HttpRequest, job_id: int) -> HttpResponse:
     """One job: facts, arguments, result, attempts, events, acts. Raises NoSuchJob."""
-    person = person_of(request)
+    person, now = person_of(request), timezone.now()
+    sees_acts = person.allows(VIEW_AUDIT)
     with bounded():
         job = read_job(job_id)
         attempts = run(read.attempts(authority=System(), job_id=job_id))
         events = run(read.events(authority=System(), job_id=job_id))
         acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
-        pauses = run(queues.pauses(authority=System())) if job.state in WAITING else []
-        limits = run(queues.limits(authority=System())) if job.state in WAITING else []
+        in_its_way = run(obstacles.of(job, authority=System())) if job.state in WAITING else None
     context = {
         "job": job,
         "attempts": list(zip(seen(attempts, by=person), retry_kinds(attempts), strict=False)),
@@ -35,10 +36,10 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         "waiting": WAITING,
         "events": events,
         "offers": offers.on_page(job, to=person),
-        "pause": next((pause for pause in pauses if pause.queue == job.queue), None),
-        "limited": next((one for one in limits if one.queue == job.queue and one.limit.concurrency), None),
+        "reasons": waiting.reasons(job, in_its_way, now=now),
+        "moments": timeline.moments(job, attempts, events, acts_on_it if sees_acts else [], now=now),
         "reruns": audits.reruns(acts_on_it),
-        "acts": audits.lines(acts_on_it) if person.allows(VIEW_AUDIT) else [],
+        "acts": audits.lines(acts_on_it) if sees_acts else [],
     }
     return live.answer(request, "job", context)
 

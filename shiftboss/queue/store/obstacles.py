@@ -1,0 +1,49 @@
+"""What may keep a waiting job from running, as the record knows it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.jobs import JobDetail
+from shiftboss.queue.store.statement import Statement, Verb
+
+AHEAD_CAP = 1000
+"""Jobs ahead are counted up to here, among the more urgent ones and among those as urgent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacles:
+    """The standing of one waiting job's queue, and what goes before the job.
+
+    `workers` live, take jobs and serve the queue; `knowing` of them know the task, `draining` ones take none.
+    `versions_without`: code versions of live workers that serve the queue and do not know the task. `taken_by`:
+    some of the jobs that have a slot of a limited queue. `ahead`: at least so many from `AHEAD_CAP` on.
+    """
+
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    concurrency: int | None
+    sequential: bool
+    workers: int
+    draining: int
+    knowing: int
+    versions_without: list[str]
+    slots: int
+    in_use: int
+    last_seen_at: datetime | None
+    taken: int
+    taken_by: list[int]
+    ahead: int
+
+
+_OBSTACLES = Statement("obstacles", Obstacles)
+
+
+def of(job: JobDetail, *, authority: Authority) -> Verb[Obstacles]:
+    """What stands in the way of this job. System only."""
+    require_system(authority, "obstacles")
+    [found] = yield _OBSTACLES.call(
+        id=job.id, queue=job.queue, task=job.task, priority=job.priority, due_at=job.due_at, cap=AHEAD_CAP
+    )
+    return found
