@@ -4,6 +4,7 @@ Two statements that follow each other in a verb share the point between them. Of
 same time, each with a queue of its own; then one that lives does what is left.
 """
 
+import json
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -221,10 +222,14 @@ class Scene:
         return row and str(row[0])
 
     def rejections(self, trial: Trial) -> int:
-        """How many writes for the trial's job the record says that it refused."""
+        """How many writes of the trial's verb the record says that it refused for its job.
+
+        A keeper that listens anew asks what became of its leases, whenever that is: its heartbeat may be refused too.
+        """
         [job_id] = self.jobs[trial]
         events = run(read.events(authority=SYSTEM, job_id=job_id))
-        return sum(event.kind == "write_rejected" for event in events)
+        told = [json.loads(event.data) for event in events if event.kind == "write_rejected"]
+        return sum(one["verb"] == trial.point.verb for one in told)
 
     def judge(self) -> None:
         """Each keeper's last attempt ended as its trial says, and each job as it had to."""
