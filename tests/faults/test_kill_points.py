@@ -224,7 +224,8 @@ class Scene:
     def rejections(self, trial: Trial) -> int:
         """How many writes of the trial's verb the record says that it refused for its job.
 
-        A keeper that listens anew asks what became of its leases, whenever that is: its heartbeat may be refused too.
+        A keeper that listens anew asks what became of its leases, whenever that is: its heartbeat may be refused
+        too.
         """
         [job_id] = self.jobs[trial]
         events = run(read.events(authority=SYSTEM, job_id=job_id))
