@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Self
 
-from shiftboss.console.filters import JobFilter
 from shiftboss.queue.states import State
 from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.queues import Limited, Pause
@@ -253,20 +252,3 @@ def capacity(workers: Sequence[WorkerRow]) -> Capacity:
         slots=sum(worker.slots for worker in alive),
         in_use=sum(worker.in_use for worker in alive),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A state to choose: its jobs in the chosen queue, and the address of its list."""
-
-    tally: Tally
-    query: str
-    current: bool
-
-
-def tabs(counts: Sequence[Count], wanted: JobFilter) -> list[Tab]:
-    """A tab for every state, counted in the queue that is filtered for."""
-    within = [count for count in counts if wanted.queue in (None, count.queue)]
-    return [
-        Tab(line, wanted.of_state(line.state).query, current=line.state is wanted.state) for line in tally(within)
-    ]

@@ -1,33 +1,62 @@
 """Pages of a list that stay right while jobs come and go: each begins at an id, not at a number of rows."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from shiftboss.console.filters import JobFilter
-from shiftboss.queue.store.read import JobRow
+from shiftboss.queue.store.search import FoundJob, Place, Searched
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """The jobs of a page, newest first, and where its neighbours begin."""
+    """The jobs of a page in their order, and where its neighbours begin.
 
-    rows: list[JobRow]
-    newer: JobFilter | None
-    older: JobFilter | None
+    `further`: where the search goes on that was ended before its page was full; it has looked at `looked` jobs,
+    back to `looked_to`. `moved`: the page that was asked for is empty by now, and this is the last that has jobs.
+    """
+
+    rows: list[FoundJob]
+    newer: JobFilter | None = None
+    older: JobFilter | None = None
+    further: JobFilter | None = None
+    looked: int = 0
+    looked_to: datetime | None = None
+    moved: bool = False
 
 
-def page_of(rows: list[JobRow], wanted: JobFilter, *, size: int) -> JobPage:
-    """Cut what was read (one row more than `size`, newest first) to a page; the extra row tells of a next."""
-    more = len(rows) > size
-    if wanted.after is not None:
-        shown = rows[1:] if more else rows
+def place_of(wanted: JobFilter) -> Place | None:
+    """The place beyond which the page lies."""
+    at = wanted.before if wanted.after is None else wanted.after
+    return None if at is None else Place(at)
+
+
+def page_of(found: Searched, wanted: JobFilter, *, size: int, moved: bool = False) -> JobPage:
+    """Cut what was found (one more than `size`, in the order of the search) to a page.
+
+    The one more tells that there is a next page.
+    """
+    more = len(found.rows) > size
+    rows = found.rows[:size]
+    if wanted.backwards:
+        rows.reverse()
         has_newer, has_older = more, True
     else:
-        shown = rows[:size]
-        has_newer, has_older = wanted.before is not None, more
-    if not shown:
-        return JobPage([], None, None)
+        has_newer, has_older = not wanted.is_first, more
+    seen = wanted.seen or (rows[0].job.id if rows else None)
+    ended = not more and not found.complete and found.edge is not None
     return JobPage(
-        shown,
-        newer=wanted.newer_than(shown[0].id) if has_newer else None,
-        older=wanted.older_than(shown[-1].id) if has_older else None,
+        rows,
+        newer=wanted.ahead_of(rows[0].job.id, seen=seen) if rows and has_newer else None,
+        older=wanted.beyond(rows[-1].job.id, seen=seen) if rows and has_older else None,
+        further=_further(found, wanted, seen) if ended else None,
+        looked=found.looked,
+        looked_to=found.edge_at,
+        moved=moved,
     )
+
+
+def _further(found: Searched, wanted: JobFilter, seen: int | None) -> JobFilter | None:
+    if found.edge is None:
+        return None
+    step = wanted.ahead_of if wanted.backwards else wanted.beyond
+    return step(found.edge.id, seen=seen)

@@ -1,53 +1,68 @@
-"""The list of jobs."""
+"""The list of jobs: what is searched for, newest first, a page at a time."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
-from shiftboss.console import figures, filters, live, offers
-from shiftboss.console.paging import page_of
+from shiftboss.console import columns, filters, joblist, live
+from shiftboss.console.columns import VIEW_ARGUMENTS
 from shiftboss.console.people import person_of
+from shiftboss.console.query import FIELDS
 from shiftboss.console.record import bounded
-from shiftboss.queue.authority import System
-from shiftboss.queue.states import WAITING, State
-from shiftboss.queue.store import queues, read
-from shiftboss.queue.store.statement import run
+from shiftboss.console.whole import whole
+from shiftboss.queue.states import WAITING
+from shiftboss.queue.store import read
+from shiftboss.queue.store.search import ALL, Order
 
-# Which of a job's times a list of its state shows.
-_WHEN = {
-    State.SCHEDULED: "due",
-    State.AVAILABLE: "due",
-    State.RETRYABLE: "due",
-    State.RUNNING: "started",
-    State.QUARANTINED: "started",
-    State.COMPLETED: "finished",
-    State.CANCELLED: "finished",
-    State.DISCARDED: "finished",
-}
+NOW_SECONDS = 15.0
+"""Younger counts are as good as new; their age, told on the page, would change the page each time."""
 
 
 def index(request: HttpRequest) -> HttpResponse:
-    """Jobs of one state, newest first, a page at a time."""
-    wanted = filters.read(request.GET)
+    """Jobs that are searched for. What cannot be read of a query is pointed at. Raises BadFilter."""
+    by = person_of(request)
+    wanted = filters.permitted(filters.read(request.GET), by=by)
+    refused = joblist.refusal(wanted)
+    if refused:
+        wanted = replace(wanted, order=Order.NEWEST)
     with bounded():
-        counts = run(read.counts(authority=System()))
-        pauses = run(queues.pauses(authority=System()))
-        rows = run(
-            read.jobs(
-                authority=System(),
-                state=wanted.state,
-                queue=wanted.queue,
-                before_id=wanted.before,
-                after_id=wanted.after,
-                limit=read.PAGE + 1,
-            )
-        )
+        seen = whole()
+        page = joblist.read(wanted, by=by)
+        fresh = joblist.newer(wanted, by=by)
+    shown = columns.shown(wanted.columns, wanted.states)
     context = {
         "filter": wanted,
-        "tabs": figures.tabs(counts, wanted),
-        "queues": sorted({count.queue for count in counts} | ({wanted.queue} if wanted.queue else set())),
-        "paused": {pause.queue: pause for pause in pauses} if wanted.state in WAITING else {},
-        "page": page_of(rows, wanted, size=read.PAGE),
-        "offers": offers.in_list(wanted.state, to=person_of(request)),
-        "when": _WHEN[wanted.state],
+        "refused": refused,
+        "all_states": wanted.of_states(ALL).query if wanted.asked.terms and wanted.states != ALL else None,
+        "whole": seen,
+        "tabs": joblist.tabs(seen.counts, wanted),
+        "chips": joblist.chips(wanted),
+        "mistakes": joblist.mistakes(wanted),
+        "completions": joblist.completions(wanted, seen.counts, page),
+        "fields": FIELDS,
+        "paused": {pause.queue: pause for pause in seen.pauses} if wanted.states & WAITING else {},
+        "page": page,
+        "lines": joblist.lines(page, shown, by=by),
+        "fresh": fresh,
+        "fresh_cap": joblist.NEW_SHOWN,
+        "columns": shown,
+        "all_columns": [*columns.COLUMNS.values()],
+        "shown_names": {one.name for one in shown},
+        "members": [one.name for one in shown if one.path],
+        "withheld": VIEW_ARGUMENTS
+        if any(one.shows_arguments for one in shown) and not by.allows(VIEW_ARGUMENTS)
+        else None,
+        "waiting": WAITING,
         "cap": read.FINISHED_CAP,
+        "counted_at": _counted_at(seen.age_seconds),
     }
     return live.answer(request, "jobs", context)
+
+
+def _counted_at(age_seconds: float | None) -> datetime | None:
+    """When the counts were made, where that is not just now."""
+    if age_seconds is None or age_seconds < NOW_SECONDS:
+        return None
+    return timezone.now() - timedelta(seconds=age_seconds)
