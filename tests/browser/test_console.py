@@ -143,13 +143,16 @@ def test_a_session_that_ends_moves_the_page_to_the_login(opened: Opener) -> None
     assert page.url.endswith("/login/?next=/jobs/%3Fstate%3Ddiscarded")
 
 
-def test_choosing_a_queue_filters_at_once_and_stands_in_the_address(opened: Opener) -> None:
+def test_a_search_stands_in_the_address_and_each_of_its_terms_can_be_taken_out(opened: Opener) -> None:
     scenes.job(queue="mail")
     scenes.job(queue="reports")
     page = opened("/jobs/?state=available")
-    page.get_by_label("Queue").select_option("mail")
-    page.wait_for_url("**/jobs/?state=available&queue=mail")
-    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("searchbox", name="Search jobs").fill("queue:mail")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"state=available.*q=queue%3Amail|q=queue%3Amail.*state=available"))
+    expect(page.locator("tbody tr[data-key]")).to_have_count(1)
+    page.get_by_role("link", name="Without queue:mail").click()
+    expect(page.locator("tbody tr[data-key]")).to_have_count(2)
 
 
 def test_all_works_without_javascript(opened: Opener) -> None:

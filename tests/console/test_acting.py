@@ -388,7 +388,7 @@ def test_an_act_from_a_list_leads_back_to_that_list(browser: Client) -> None:
     address = unescape(found[1])
     assert f'action="{found[1]}"' in browser.get(address).content.decode()
     response = browser.post(address, TYPED)
-    assert response.headers["Location"] == "/jobs/?state=quarantined&queue=default"
+    assert response.headers["Location"] == "/jobs/?state=quarantined&q=queue%3Adefault"
     assert f"Job {job_id} was reinstated" in news(browser, response)  # type: ignore[arg-type]
 
 
