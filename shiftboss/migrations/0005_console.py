@@ -1,5 +1,6 @@
 """What the console shows of the whole: samples, histograms and marks of the maintainer; orders to workers."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
 
 SCHEMA = """
@@ -56,6 +57,8 @@ alter table shiftboss_worker
     add column ordered_by text,
     add column ordered_at timestamptz;
 
+-- histogram_minutes.sql
+create index shiftboss_attempt_at on shiftboss_attempt using brin (ended_at) with (pages_per_range = 16);
 -- the quarantine by its reasons
 create index shiftboss_job_reason on shiftboss_job (quarantine_reason, id) where state = 'quarantined';
 -- reruns of a job, jobs of a batch
@@ -67,7 +70,7 @@ create index shiftboss_finished_batch on shiftboss_finished (batch_id, id) where
 
 DROP = """
 drop index shiftboss_finished_batch, shiftboss_job_batch, shiftboss_finished_rerun_of, shiftboss_job_rerun_of;
-drop index shiftboss_job_reason;
+drop index shiftboss_job_reason, shiftboss_attempt_at;
 alter table shiftboss_worker drop column memory_kb, drop column cpu_ms, drop column ordered,
     drop column ordered_by, drop column ordered_at;
 drop table shiftboss_mark, shiftboss_histogram, shiftboss_sample;
@@ -82,6 +85,70 @@ class Migration(migrations.Migration):
             SCHEMA,
             DROP,
             state_operations=[
+                migrations.CreateModel(
+                    "Sample",
+                    fields=[
+                        ("part", models.TextField(primary_key=True, serialize=False)),
+                        ("at", models.DateTimeField()),
+                        ("took_ms", models.IntegerField()),
+                        ("seen", models.JSONField()),
+                    ],
+                    options={"db_table": "shiftboss_sample", "abstract": False},
+                ),
+                migrations.CreateModel(
+                    "Histogram",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "seconds",
+                                "queue",
+                                "task",
+                                "at",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("seconds", models.IntegerField()),
+                        ("queue", models.TextField()),
+                        ("task", models.TextField()),
+                        ("at", models.DateTimeField()),
+                        ("completed", models.BigIntegerField()),
+                        ("cancelled", models.BigIntegerField()),
+                        ("discarded", models.BigIntegerField()),
+                        ("failed", models.BigIntegerField()),
+                        ("lost", models.BigIntegerField()),
+                        ("enqueued", models.BigIntegerField()),
+                        ("wait_buckets", ArrayField(models.SmallIntegerField())),
+                        ("wait_jobs", ArrayField(models.BigIntegerField())),
+                        ("run_buckets", ArrayField(models.SmallIntegerField())),
+                        ("run_jobs", ArrayField(models.BigIntegerField())),
+                    ],
+                    options={"db_table": "shiftboss_histogram", "abstract": False},
+                ),
+                migrations.CreateModel(
+                    "Mark",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "kind",
+                                "subject",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("kind", models.TextField()),
+                        ("subject", models.TextField()),
+                        ("at", models.DateTimeField()),
+                        ("facts", models.JSONField()),
+                    ],
+                    options={"db_table": "shiftboss_mark", "abstract": False},
+                ),
                 migrations.AddField("worker", "memory_kb", models.BigIntegerField(null=True)),
                 migrations.AddField("worker", "cpu_ms", models.BigIntegerField(null=True)),
                 migrations.AddField("worker", "ordered", models.TextField(null=True)),

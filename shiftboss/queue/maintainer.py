@@ -1,5 +1,7 @@
 """The maintainer: stage, reap, partitions and the rest of the upkeep, each a `run_once()` on the one Loop.
 
+What the console shows of the whole is looked at here too (`sampler.py`).
+
 Safe in many processes at once: each pass takes rows with `skip locked`. A program as
 `python -P -m shiftboss.queue.maintainer CONFIG_FD`, started by `shiftboss_maintainer`; no Django inside.
 """
@@ -15,6 +17,7 @@ from shiftboss.queue.errors import ShiftbossError, StoreUnavailable
 from shiftboss.queue.runtime import logs
 from shiftboss.queue.runtime.config import KeeperConfig, read_descriptor
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
+from shiftboss.queue.sampler import Sampler
 from shiftboss.queue.store import backfill, partitions, upkeep, workers
 from shiftboss.queue.store.schema import check_schema
 
@@ -40,6 +43,7 @@ class Maintainer:
         self._config = config
         self._connection = Connection(config.dsn, name="maintainer")
         self._history = Connection(config.dsn, name="maintainer (history)")
+        self._sampler = Sampler(config.dsn)
 
     async def stage(self) -> bool:
         """Make due jobs available."""
@@ -138,6 +142,7 @@ class Maintainer:
             Loop("discard_held_too_long", self.discard_held_too_long, every_seconds=PRUNE_SECONDS),
             Loop("partitions", self.partitions, every_seconds=PARTITION_SECONDS),
             Loop("forget_workers", self.forget_workers, every_seconds=FORGET_SECONDS),
+            *self._sampler.loops(),
         )
         tasks = [asyncio.create_task(loop.run(stop)) for loop in loops]
         await stop.wait()
@@ -146,6 +151,7 @@ class Maintainer:
             task.cancel()
         await self._connection.close()
         await self._history.close()
+        await self._sampler.close()
         log.info("maintainer.stopped")
 
 

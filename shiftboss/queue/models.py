@@ -323,6 +323,60 @@ class Waiter(Window):
         db_table = "shiftboss_waiter"
 
 
+class Sample(Window):
+    """What the maintainer last saw of a part of the whole."""
+
+    part = models.TextField(primary_key=True)
+    at = models.DateTimeField()
+    took_ms = models.IntegerField()
+    seen = models.JSONField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_sample"
+
+
+class Histogram(Window):
+    """What ended within a span of time, of all, of a queue or of a task."""
+
+    pk = models.CompositePrimaryKey("seconds", "queue", "task", "at")
+    seconds = models.IntegerField()
+    queue = models.TextField()
+    task = models.TextField()
+    at = models.DateTimeField()
+    completed = models.BigIntegerField()
+    cancelled = models.BigIntegerField()
+    discarded = models.BigIntegerField()
+    failed = models.BigIntegerField()
+    lost = models.BigIntegerField()
+    enqueued = models.BigIntegerField()
+    wait_buckets = ArrayField(models.SmallIntegerField())
+    wait_jobs = ArrayField(models.BigIntegerField())
+    run_buckets = ArrayField(models.SmallIntegerField())
+    run_jobs = ArrayField(models.BigIntegerField())
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_histogram"
+
+
+class Mark(Window):
+    """Something that happened to the whole."""
+
+    pk = models.CompositePrimaryKey("kind", "subject")
+    kind = models.TextField()
+    subject = models.TextField()
+    at = models.DateTimeField()
+    facts = models.JSONField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_mark"
+
+
 class Audit(Window):
     """One act of a person. Not managed: the flush after a test must not empty what refuses to be emptied."""
 

@@ -319,7 +319,11 @@ def address() -> str:
     )
 
 
+EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"]
+EMPTIED += ["sample", "histogram", "mark"]
+
+
 def empty() -> None:
     """Leave nothing for the next test."""
-    for table in ("job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"):
+    for table in EMPTIED:
         execute(f"delete from shiftboss_{table}")

@@ -104,11 +104,15 @@ class Connection:
     """One async connection that opens itself when it is needed, and again after it broke.
 
     A statement may take `statement_seconds`; no answer for `ANSWER_SHARE` times as long means no server.
+    `session`: what is set at its start.
     """
 
-    def __init__(self, dsn: str, *, name: str, statement_seconds: float = STATEMENT_SECONDS) -> None:
+    def __init__(
+        self, dsn: str, *, name: str, statement_seconds: float = STATEMENT_SECONDS, session: str = SESSION
+    ) -> None:
         self._dsn = dsn
         self._name = name
+        self._session = session
         self._statement_seconds = statement_seconds
         self._answer_seconds = statement_seconds * ANSWER_SHARE
         self._connection: _Connection | None = None
@@ -152,7 +156,7 @@ class Connection:
                 tcp_user_timeout=10_000,
             )
             connection.answer_seconds = self._answer_seconds
-            await connection.execute(SESSION)
+            await connection.execute(self._session)
             lock_seconds = min(LOCK_SECONDS, self._statement_seconds / 2)
             await connection.execute(f"set lock_timeout = {round(lock_seconds * 1000)}")
             await connection.execute(f"set statement_timeout = {round(self._statement_seconds * 1000)}")
