@@ -39,6 +39,8 @@ class Act(StrEnum):
     RESUME_BACKFILL = "resume_backfill"
     RETRY_BACKFILL = "retry_backfill"
     CANCEL_BACKFILL = "cancel_backfill"
+    DRAIN_WORKER = "drain_worker"
+    STOP_WORKER = "stop_worker"
     CREATE_TOKEN = "create_token"
     REVOKE_TOKEN = "revoke_token"
 
@@ -60,6 +62,8 @@ PERMISSIONS: dict[Act, str] = {
     Act.RESUME_BACKFILL: "shiftboss.backfill_task",
     Act.RETRY_BACKFILL: "shiftboss.backfill_task",
     Act.CANCEL_BACKFILL: "shiftboss.backfill_task",
+    Act.DRAIN_WORKER: "shiftboss.drain_worker",
+    Act.STOP_WORKER: "shiftboss.stop_worker",
     Act.CREATE_TOKEN: "shiftboss.add_token",
     Act.REVOKE_TOKEN: "shiftboss.change_token",
 }
@@ -72,12 +76,13 @@ NEED_REASON = frozenset(
     {
         *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.LIMIT, Act.PURGE),
         *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
+        *(Act.DRAIN_WORKER, Act.STOP_WORKER),
     }
 )
 """Acts that stop or destroy something: they are not done without a reason."""
 
-ADMINS_ACTS = frozenset({Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
-"""Acts that concern the installation and not its daily work."""
+ADMINS_ACTS = frozenset({Act.PURGE, Act.STOP_WORKER, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
+"""Acts that concern the installation and not its daily work, or cut off all that a worker runs."""
 
 _OPERATORS = frozenset(
     {VIEW, VIEW_AUDIT, VIEW_TRACEBACK} | {PERMISSIONS[act] for act in frozenset(Act) - ADMINS_ACTS}

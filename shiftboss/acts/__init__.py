@@ -30,3 +30,5 @@ from shiftboss.acts.queues import LimitWord as LimitWord
 from shiftboss.acts.queues import limit as limit
 from shiftboss.acts.queues import pause as pause
 from shiftboss.acts.queues import resume as resume
+from shiftboss.acts.workers import drain_worker as drain_worker
+from shiftboss.acts.workers import stop_worker as stop_worker

@@ -13,7 +13,16 @@ from psycopg import errors as pg
 from shiftboss import conf
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person, require
 from shiftboss.queue.authority import System
-from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, ReasonNeeded, RequestReused
+from shiftboss.queue.errors import (
+    Busy,
+    InvalidJob,
+    KeyHeld,
+    MovedOn,
+    NoSuchJob,
+    OrderRefused,
+    ReasonNeeded,
+    RequestReused,
+)
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.operate import HOLD_MILLISECONDS
@@ -29,8 +38,9 @@ MAX_REQUEST_LENGTH = 100
 class Acted:
     """What an act did. `new_job_id`: of a rerun. `repeated`: the same request had done it before; not again now.
 
-    `before` and `after` are states of a job, or "paused" and "running" of a queue or a backfill. `items`: how many
-    of a backfill were cancelled, asked to end, or are to run again.
+    `before` and `after` are states of a job, or "paused" and "running" of a queue or a backfill, or "running",
+    "draining" and "stopping" of a worker. `items`: how many of a backfill were cancelled, asked to end, or are to
+    run again.
     """
 
     act: Act
@@ -40,6 +50,7 @@ class Acted:
     after: str | None = None
     new_job_id: int | None = None
     backfill_id: int | None = None
+    worker_id: int | None = None
     items: int | None = None
     repeated: bool = False
 
@@ -93,7 +104,7 @@ def perform(
                 before=deed.before,
                 after=deed.after,
             )
-    except (MovedOn, KeyHeld, NoSuchJob, Busy, IntegrityError):
+    except (MovedOn, KeyHeld, NoSuchJob, OrderRefused, Busy, IntegrityError):
         # The first of two equal requests has changed what the second one found.
         if request_id is None or (earlier := _earlier(request_id, by, wish)) is None:
             raise
@@ -114,6 +125,7 @@ class _Wish:
 
 def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, repeated: bool = False) -> Acted:
     new_job_id, backfill_id = after.get("new_job_id"), wish.asked.get("backfill_id")
+    worker_id = wish.asked.get("worker_id")
     return Acted(
         act=Act(wish.act),
         job_id=wish.job_id,
@@ -122,6 +134,7 @@ def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, 
         after=after.get("state"),
         new_job_id=None if new_job_id is None else int(new_job_id),
         backfill_id=None if backfill_id is None else int(backfill_id),
+        worker_id=None if worker_id is None else int(worker_id),
         items=after.get("items"),
         repeated=repeated,
     )

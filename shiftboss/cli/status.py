@@ -25,7 +25,8 @@ the JSON object:
              "paused": null or {"paused_at", "paused_by", "reason"},
              "limit": null or {"concurrency", "sequential", "set_by", "taken"}}]
   workers    [{"id", "pool", "host", "pid", "state", "alive", "queues", "slots", "in_use", "heartbeat_age_seconds",
-             "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms", "tainted", "dropped",
+             "heartbeat_seconds", "lease_seconds", "lag_ms", "worst_lag_ms", "losses", "memory_kb", "cpu_ms",
+             "code_version", "started_at", "ordered", "ordered_by", "ordered_at", "tainted", "dropped",
              "resources": {NAME: {"made", "lent", "waiting"}}}]
   oldest_available_seconds   how long the longest-waiting available job has been due; null without one
   warnings   [TEXT]: queues that are paused, or where jobs wait that no live worker serves

@@ -34,6 +34,7 @@ class Line:
     change: str
     new_job_id: int | None
     backfill_id: int | None = None
+    worker_id: int | None = None
 
 
 def lines(rows: Iterable[AuditRow]) -> list[Line]:
@@ -49,7 +50,8 @@ def reruns(rows: Iterable[AuditRow]) -> list[int]:
 def _line(batches: list[AuditRow]) -> Line:
     row = batches[0]
     new_job_id = json.loads(row.after).get("new_job_id")
-    backfill_id = json.loads(row.asked).get("backfill_id")
+    asked = json.loads(row.asked)
+    backfill_id, worker_id = asked.get("backfill_id"), asked.get("worker_id")
     return Line(
         id=row.id,
         at=row.at,
@@ -63,6 +65,7 @@ def _line(batches: list[AuditRow]) -> Line:
         change=_bulk_change(batches) if row.job_id is None and row.jobs else _change(row),
         new_job_id=None if new_job_id is None else int(new_job_id),
         backfill_id=None if backfill_id is None else int(backfill_id),
+        worker_id=None if worker_id is None else int(worker_id),
     )
 
 
@@ -107,4 +110,4 @@ def _tally(documents: Iterable[str]) -> str:
 
 
 def _state(name: str) -> str:
-    return words.spoken({**words.STATES, **words.QUEUE_STATES}, name)
+    return words.spoken({**words.WORKER_STATES, **words.STATES, **words.QUEUE_STATES}, name)

@@ -15,7 +15,7 @@ from shiftboss.console.filters import BadFilter
 from shiftboss.console.people import NotStaff
 from shiftboss.console.signature import View
 from shiftboss.permissions import Lacking
-from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
+from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchWorker
 
 # The first class that fits is the answer: (error, status, headline, advice with the error's own facts).
 ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
@@ -24,6 +24,12 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         404,
         _("There is no such backfill"),
         _("It never existed. The list of backfills shows all that do."),
+    ),
+    (
+        NoSuchWorker,
+        404,
+        _("There is no such worker"),
+        _("It never existed, or it was forgotten a day after its end. The page of the workers shows all that do."),
     ),
     (
         NoSuchJob,

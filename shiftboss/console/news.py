@@ -26,6 +26,7 @@ def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
         "job": acted.job_id,
         "new_job": acted.new_job_id,
         "queue": acted.queue,
+        "worker": acted.worker_id,
         "items": acted.items,
         "before": acted.before,
         "after": acted.after,
@@ -45,6 +46,7 @@ def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
         job=_link(request, kept["job"]),
         new_job=_link(request, kept["new_job"]),
         queue=format_html("<bdi>{}</bdi>", text.visible(kept["queue"] or "")),
+        worker=_worker(request, kept.get("worker")),
         items=text.number(kept["items"] or 0),
         limit=words.limit(kept["after"] or ""),
         **kept["facts"],
@@ -55,6 +57,12 @@ def _link(request: HttpRequest, job_id: int | None) -> SafeString | str:
     if job_id is None:
         return ""
     return format_html('<a href="{}">{}</a>', addresses.of(request, "job", job_id=job_id), str(job_id))
+
+
+def _worker(request: HttpRequest, worker_id: int | None) -> SafeString | str:
+    if worker_id is None:
+        return ""
+    return format_html('<a href="{}">{}</a>', addresses.of(request, "worker", worker_id=worker_id), str(worker_id))
 
 
 def _template(act: Act, before: str | None, after: str | None) -> str:
@@ -91,6 +99,12 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("{items} items are to run again, as there is room.")
         case Act.CANCEL_BACKFILL, _before, _after:
             return _("{items} items were cancelled, or their jobs are asked to end.")
+        case (Act.DRAIN_WORKER, "draining", _after) | (Act.STOP_WORKER, "stopping", _after):
+            return _("Worker {worker} was ordered so already; the first order stays.")
+        case Act.DRAIN_WORKER, _before, _after:
+            return _("Worker {worker} is told to drain: it claims no more, and ends once its runs have.")
+        case Act.STOP_WORKER, _before, _after:
+            return _("Worker {worker} is told to stop: what it runs is given back.")
         case Act.RESUME, "running", _after:
             return _("Queue {queue} was not paused.")
         case Act.LIMIT, _before, _after:

@@ -29,6 +29,14 @@ OF_A_WORKER = [
     "lease_seconds",
     "lag_ms",
     "worst_lag_ms",
+    "losses",
+    "memory_kb",
+    "cpu_ms",
+    "code_version",
+    "started_at",
+    "ordered",
+    "ordered_by",
+    "ordered_at",
     "tainted",
     "dropped",
     "queues",
@@ -58,7 +66,7 @@ def report(
         "states": {str(state): totals[str(state)] for state in State},
         "capped": any(count.capped for count in counts),
         "queues": listed,
-        "workers": [_worker(worker) for worker in workers],
+        "workers": [worker(one) for one in workers],
         "oldest_available_seconds": max((age for age in ages if age is not None), default=None),
         "warnings": [text for queue in listed for text in _warnings(queue)],
     }
@@ -102,9 +110,10 @@ def queues(
     return list(found.values())
 
 
-def _worker(worker: WorkerRow) -> dict[str, Any]:
-    resources = json.loads(worker.resources)
-    return {name: getattr(worker, name) for name in OF_A_WORKER} | {"id": str(worker.id), "resources": resources}
+def worker(row: WorkerRow) -> dict[str, Any]:
+    """What a worker says of itself, and what is ordered of it."""
+    resources = json.loads(row.resources)
+    return {name: getattr(row, name) for name in OF_A_WORKER} | {"id": str(row.id), "resources": resources}
 
 
 def _warnings(queue: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
-from shiftboss.console.views import audit, backfills, job, jobacts, jobs, overview, queues, session
+from shiftboss.console.views import audit, backfills, job, jobacts, jobs, overview, queues, session, workers
 from shiftboss.permissions import VIEW, VIEW_AUDIT
 
 
@@ -28,6 +28,12 @@ urlpatterns = [
     path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
     path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),
     path("queues/limits/", page(queues.Limiting.as_view()), name="limits"),
+    path("workers/", page(workers.index), name="workers"),
+    path("workers/<int:worker_id>/", page(workers.show), name="worker"),
+    *(
+        path(f"workers/<int:worker_id>/{one.resource}/", page(workers.view_of(one)), name=f"worker-{one.resource}")
+        for one in workers.ORDERS
+    ),
     path("backfills/", page(backfills.index), name="backfills"),
     path("backfills/<int:backfill_id>/", page(backfills.show), name="backfill"),
     *(

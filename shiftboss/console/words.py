@@ -77,6 +77,8 @@ ACTS: dict[str, Promise] = {
     Act.RESUME_BACKFILL: pgettext_lazy("act", "Resume backfill"),
     Act.RETRY_BACKFILL: pgettext_lazy("act", "Retry backfill"),
     Act.CANCEL_BACKFILL: pgettext_lazy("act", "Cancel backfill"),
+    Act.DRAIN_WORKER: pgettext_lazy("act", "Drain worker"),
+    Act.STOP_WORKER: pgettext_lazy("act", "Stop worker"),
     Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),
     Act.REVOKE_TOKEN: pgettext_lazy("act", "Revoke token"),
 }
@@ -140,7 +142,9 @@ VIAS: dict[str, Promise] = {
 WORKER_STATES: dict[str, Promise] = {
     "running": pgettext_lazy("state of a worker", "running"),
     "draining": pgettext_lazy("state of a worker", "draining"),
+    "stopping": pgettext_lazy("state of a worker", "stopping"),
     "stopped": pgettext_lazy("state of a worker", "stopped"),
+    "late": pgettext_lazy("state of a worker", "late"),
     "lost": pgettext_lazy("state of a worker", "lost"),
 }
 

@@ -25,6 +25,10 @@ class NoSuchBackfill(NoSuchJob):
     """No backfill with this id is visible to the authority given."""
 
 
+class NoSuchWorker(NoSuchJob):
+    """No worker with this id is known, or no longer."""
+
+
 class InvalidJob(ShiftbossError, ValueError):
     """The job cannot be stored as it was asked for; the text names the field and the fix."""
 
@@ -56,6 +60,20 @@ class MovedOn(ShiftbossError):
     def __init__(self, job_id: int, act: str, state: str) -> None:
         super().__init__(f"job {job_id} has moved on: it is {state}, and a {state} job cannot be changed by {act}")
         self.job_id = job_id
+        self.act = act
+        self.state = state
+
+
+class OrderRefused(ShiftbossError):
+    """The worker is gone, or ends sooner already than is ordered; `state` says which. Nothing was changed."""
+
+    def __init__(self, worker_id: int, act: str, state: str) -> None:
+        if state in ("stopped", "lost"):
+            why = f"worker {worker_id} is {state}: nothing can be ordered of it any more"
+        else:
+            why = f"worker {worker_id} is {state}: {act} does not take that back"
+        super().__init__(why)
+        self.worker_id = worker_id
         self.act = act
         self.state = state
 

@@ -59,6 +59,12 @@ def _code(escape: str) -> SafeString:
 
 
 @register.filter
+def kilobytes(value: int | None) -> str:
+    """An amount of memory given in KiB."""
+    return "" if value is None else text.size(value * 1024)
+
+
+@register.filter
 def milliseconds(value: int | None) -> str:
     """A length of time given in milliseconds."""
     return "" if value is None else text.duration(value / 1000)
@@ -164,6 +170,12 @@ def waited(job: JobDetail) -> float | None:
     if job.started_at is None or job.started_at < job.due_at:
         return None
     return (job.started_at - job.due_at).total_seconds()
+
+
+@register.filter
+def worker_word(name: str) -> str:
+    """What a worker does."""
+    return words.spoken(words.WORKER_STATES, name)
 
 
 @register.filter

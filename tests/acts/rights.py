@@ -26,6 +26,8 @@ resume_backfill .         .         .      .       yes       yes    yes        .
 retry_backfill  .         .         .      .       yes       yes    yes        .         .        yes
 cancel_backfill .         .         .      .       yes       yes    yes        .         .        yes
 purge           .         .         .      .       .         yes    yes        .         .        .
+drain_worker    .         .         .      .       yes       yes    yes        .         .        yes
+stop_worker     .         .         .      .       .         yes    yes        .         .        .
 create_token    .         .         .      .       .         yes    yes        .         .        .
 revoke_token    .         .         .      .       .         yes    yes        .         .        .
 """

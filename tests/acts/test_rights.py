@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from shiftboss import acts, cli
 from shiftboss.console import offers, roles, tokens
-from shiftboss.console.views import backfills
+from shiftboss.console.views import backfills, workers
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
@@ -76,6 +76,9 @@ def a_backfill(act: str) -> int:
     return number
 
 
+ON_WORKERS = {Act.DRAIN_WORKER: "drain", Act.STOP_WORKER: "stop"}
+"""The orders to workers, each with its word on the command line and in the API."""
+
 ON_QUEUES: dict[Act, tuple[str, dict[str, Any]]] = {
     Act.PAUSE: ("pauses", {}),
     Act.RESUME: ("resumptions", {}),
@@ -127,6 +130,8 @@ class Scene:
             return MAKE[act](self.worker).job_id
         if act in ON_BACKFILLS:
             return a_backfill(act)
+        if act in ON_WORKERS:
+            return self.worker
         if act == Act.RESUME:
             acts.pause("mail", by=person(), reason="to be resumed")
         if act == Act.REVOKE_TOKEN:
@@ -144,6 +149,7 @@ def seen(thing: Any) -> list[Any]:
         making.rows("select before from shiftboss_purge"),
         making.rows("select id, paused_at from shiftboss_backfill"),
         making.rows("select item, job_id, outcome, again from shiftboss_backfill_item"),
+        making.rows("select id, ordered, ordered_by from shiftboss_worker"),
         list(Token.objects.order_by("pk").values("pk", "revoked_at")),
     ]
 
@@ -173,6 +179,10 @@ def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
         [of] = [one for one in backfills.ACTS if one.act == act]
         client.post(reverse(f"shiftboss:backfill-{of.resource}", kwargs={"backfill_id": thing}), typed)
         return None
+    if act in ON_WORKERS:
+        [order] = [one for one in workers.ORDERS if one.act == act]
+        client.post(reverse(f"shiftboss:worker-{order.resource}", kwargs={"worker_id": thing}), typed)
+        return None
     [one] = [one for one in offers.ACTS if one.act == act]
     client.post(reverse(f"shiftboss:{one.resource}", kwargs={"job_id": thing}), typed)
     return None
@@ -199,6 +209,9 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
     elif act in ON_BACKFILLS:
         path = f"/api/v1/backfills/{thing}/{ON_BACKFILLS[Act(act)]}"
         client.post(path, body, content_type="application/json")
+    elif act in ON_WORKERS:
+        path = f"/api/v1/workers/{thing}/{ON_WORKERS[Act(act)]}"
+        client.post(path, body, content_type="application/json")
     else:
         client.post(f"/api/v1/jobs/{thing}/{act}", body, content_type="application/json")
     return None
@@ -221,6 +234,7 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
             ["jobs", "list"],
             ["jobs", "show", str(thing)],
             ["queues", "list"],
+            ["workers", "list"],
             ["backfills", "list"],
             ["backfills", "show", of_it],
         )
@@ -242,6 +256,9 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
         return None
     if act in ON_BACKFILLS:
         cli.main(["backfills", ON_BACKFILLS[Act(act)], str(thing), "--yes", *reason, *by])
+        return None
+    if act in ON_WORKERS:
+        cli.main(["workers", ON_WORKERS[Act(act)], str(thing), "--yes", *reason, *by])
         return None
     more = {Act.REPRIORITISE: ["--priority", "7"], Act.RESCHEDULE: ["--due", DUE]}.get(Act(act), [])
     yes = ["--yes"] if act in (Act.CANCEL, Act.DISCARD) else []
@@ -336,7 +353,7 @@ def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFi
 
 def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     """A door that gets a new act gets a way to try it here."""
-    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS)} | set(ON_QUEUES)
+    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS)} | set(ON_QUEUES)
     assert of_console == set(Act) - ABSENT["console"]
 
     from shiftboss.console.api.mount import schema

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from shiftboss import acts
+from shiftboss.acts import performing
 from shiftboss.cli import jobs
 from shiftboss.permissions import PERMISSIONS, Act, Person
 from shiftboss.queue.authority import System
@@ -58,8 +59,8 @@ def entries(**of: Any) -> list[AuditRow]:
 
 def test_every_act_on_a_job_is_a_command_and_is_tried_here() -> None:
     beside_jobs = {Act.PAUSE, Act.RESUME, Act.LIMIT, Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN}
-    of_backfills = {act for act in Act if act.endswith("_backfill")}
-    assert set(ACTS) == set(jobs.CALLS) == set(Act) - beside_jobs - of_backfills
+    of_others = {act for act in Act if act.endswith(("_backfill", "_worker"))}
+    assert set(ACTS) == set(jobs.CALLS) == set(Act) - beside_jobs - of_others
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -177,7 +178,7 @@ def test_who_holds_the_key_is_named(sh: Shell, worker: int) -> None:
 
 @pytest.mark.django_db(transaction=True, available_apps=["django.contrib.postgres"])
 def test_a_job_that_somebody_else_has_in_hand_is_busy(sh: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (operate, acts):
+    for place in (operate, performing):
         monkeypatch.setattr(place, "HOLD_MILLISECONDS", 50)
     try:
         [job_id] = making.enqueued()

@@ -9,7 +9,7 @@ from ninja import Header, Router
 from shiftboss import acts
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
-from shiftboss.console.api.reads import answers, backfill_number, job_number
+from shiftboss.console.api.reads import answers, backfill_number, job_number, worker_number
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act
 
 router = Router()
@@ -181,4 +181,33 @@ _on_backfill(
     "cancel",
     "Cancel a backfill",
     "No more of its items are enqueued, and its jobs are cancelled; running ones are asked to end.",
+)
+
+
+def _on_worker(act: Act, do: Callable[..., acts.Acted], word: str, summary: str, description: str) -> None:
+    """An order to a worker, under its own word."""
+
+    def view(
+        request: HttpRequest, worker_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None
+    ) -> Any:
+        return do(worker_number(worker_id), by=caller(request), reason=payload.reason, request_id=key)
+
+    view.__name__ = act.value
+    _route(act, f"/workers/{{worker_id}}/{word}", "workers", summary, description)(view)
+
+
+_on_worker(
+    Act.DRAIN_WORKER,
+    acts.drain_worker,
+    "drain",
+    "Drain a worker",
+    "It claims no more and ends once its runs have, within its `DRAIN_SECONDS`. It is told at once, and again "
+    "with its next heartbeat.",
+)
+_on_worker(
+    Act.STOP_WORKER,
+    acts.stop_worker,
+    "stop",
+    "Stop a worker",
+    "It ends now: what it runs is cut off and given back, with no attempt lost. Also where it drains already.",
 )

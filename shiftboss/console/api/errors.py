@@ -19,7 +19,9 @@ from shiftboss.queue.errors import (
     MovedOn,
     NoSuchBackfill,
     NoSuchJob,
+    NoSuchWorker,
     NotAllowed,
+    OrderRefused,
     ReasonNeeded,
     RequestReused,
     ShiftbossError,
@@ -124,6 +126,7 @@ ANSWERS: dict[type[Exception], Answer] = {
         when="a permission is missing, which `permission` names, or the account is not staff",
     ),
     NoSuchBackfill: Answer(status=404, code="no_such_backfill", when="there is no such backfill"),
+    NoSuchWorker: Answer(status=404, code="no_such_worker", when="there is no such worker, or no more"),
     NoSuchJob: Answer(status=404, code="no_such_job", when="there is no such job, or no more"),
     NoSuchAddress: Answer(status=404, code="not_found", when="the API has nothing at this address"),
     WrongMethod: Answer(
@@ -143,6 +146,16 @@ ANSWERS: dict[type[Exception], Answer] = {
         code="key_held",
         when="another live job, the `holder`, has the job's key",
         facts=lambda problem: {"key": problem.key, "holder": str(problem.holder)},
+    ),
+    OrderRefused: Answer(
+        status=409,
+        code="order_refused",
+        when="the worker is gone, or ends sooner already, as its `state` says; nothing was changed",
+        facts=lambda problem: {
+            "worker_id": str(problem.worker_id),
+            "act": str(problem.act),
+            "state": problem.state,
+        },
     ),
     Busy: Answer(
         status=409,

@@ -15,7 +15,7 @@ from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
 from shiftboss.permissions import VIEW, VIEW_AUDIT, require
 from shiftboss.queue.authority import System
-from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob
+from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchWorker
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, read
 from shiftboss.queue.store import backfill as store
@@ -174,6 +174,14 @@ def backfill_number(text: str) -> int:
     number = _number(text)
     if number is None or number == 0:
         raise NoSuchBackfill(f"there is no backfill {text[:40]!r}")
+    return number
+
+
+def worker_number(text: str) -> int:
+    """The id in an address. Raises NoSuchWorker for one that no worker can have."""
+    number = _number(text)
+    if number is None or number == 0:
+        raise NoSuchWorker(f"there is no worker {text[:40]!r}")
     return number
 
 

@@ -110,11 +110,12 @@ class Acted(Shown):
     before: str | None = Field(
         None,
         description="the job's state, or `running` or `paused` of a queue or backfill; of a limit the number, "
-        "`sequential` or `unlimited`",
+        "`sequential` or `unlimited`; `running`, `draining` or `stopping` of a worker",
     )
     after: str | None = Field(None, description="a running job whose end was asked for is still `running`")
     new_job_id: Id | None = Field(None, description="of a rerun")
     backfill_id: Id | None = None
+    worker_id: Id | None = None
     items: int | None = Field(
         None, description="how many of a backfill were cancelled or asked to end, or are to run again"
     )
@@ -311,6 +312,14 @@ class Worker(Shown):
     lease_seconds: float
     lag_ms: int
     worst_lag_ms: int
+    losses: int = Field(description="runs lost to a death of its own processes")
+    memory_kb: int | None = Field(description="what its processes hold together; null where nobody can tell")
+    cpu_ms: int | None = Field(description="processor time that they have used so far")
+    code_version: str | None
+    started_at: datetime
+    ordered: str | None = Field(description="`drain` or `stop`, where a person has ordered that")
+    ordered_by: str | None
+    ordered_at: datetime | None
     tainted: int = Field(description="executors that only wait for their end")
     dropped: int = Field(description="observations that reached no observer")
     queues: list[str]

@@ -23,7 +23,16 @@ from shiftboss.console.csrf import Trouble
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Lacking, require
-from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NotAllowed, ReasonNeeded, RequestReused
+from shiftboss.queue.errors import (
+    Busy,
+    InvalidJob,
+    KeyHeld,
+    MovedOn,
+    NotAllowed,
+    OrderRefused,
+    ReasonNeeded,
+    RequestReused,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +81,7 @@ class Acting(ABC, View):
             acted = self.perform(form)
         except KeyHeld as held:
             return self.ask(form, Said(status=409, holder=held.holder))
-        except (MovedOn, Busy):
+        except (MovedOn, OrderRefused, Busy):
             notice = _("Nothing was done: something else was changing it just then. Try again.")
             return self.ask(form, Said(status=409, notice=notice))
         except RequestReused:

@@ -95,6 +95,11 @@ class WorkerRow:
         """Whether its last heartbeat is younger than its lease."""
         return self.state != "stopped" and self.heartbeat_age_seconds < self.lease_seconds
 
+    @property
+    def cores(self) -> float | None:
+        """How many cores its processes have kept busy, on average over its time; None where nobody can tell."""
+        return None if self.cpu_ms is None or self.up_seconds <= 0 else self.cpu_ms / 1000 / self.up_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class RunningRow:
@@ -115,6 +120,7 @@ class RunningRow:
 _COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
 _THROUGHPUT = Statement("throughput", Rate)
 _WORKERS = Statement("workers", WorkerRow)
+_WORKER = Statement("worker", WorkerRow)
 _RUNNING = Statement("running", RunningRow)
 _JOBS = Statement("jobs", lambda id, queue, task, state, *rest: JobRow(id, queue, task, State(state), *rest))
 _JOBS_AFTER = Statement("jobs_after", _JOBS.row)
@@ -141,6 +147,13 @@ def workers(*, authority: Authority) -> StoreVerb[list[WorkerRow]]:
     require_system(authority, "workers")
     rows: list[WorkerRow] = yield _WORKERS.call()
     return rows
+
+
+def worker(worker_id: int, *, authority: Authority) -> StoreVerb[WorkerRow | None]:
+    """One worker, for a day after it was last seen; None where there is none. System only."""
+    require_system(authority, "worker")
+    rows: list[WorkerRow] = yield _WORKER.call(worker_id=worker_id)
+    return rows[0] if rows else None
 
 
 def running(

@@ -1,9 +1,6 @@
 -- Workers that live or were seen within the last hour, the latest heartbeat first. The table holds a day's workers.
-select id, pool, host, pid, state, queues, coalesce(array_length(tasks, 1), 0), processes * threads, in_use,
-    lease_seconds, heartbeat_seconds,
-    extract(epoch from clock_timestamp() - heartbeat_at)::double precision,
-    lag_ms, worst_lag_ms, losses, code_version, started_at, tainted, dropped, resources::text,
-    memory_kb, cpu_ms, extract(epoch from heartbeat_at - started_at)::double precision, ordered, ordered_by, ordered_at
+select
+-- part: worker_columns
 from shiftboss_worker
 where heartbeat_at > clock_timestamp() - interval '1 hour'
 order by state = 'stopped', heartbeat_at desc, id
