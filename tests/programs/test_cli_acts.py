@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from shiftboss import acts
 from shiftboss.acts import performing
 from shiftboss.cli import jobs
 from shiftboss.permissions import PERMISSIONS, Act, Person
