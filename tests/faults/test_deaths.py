@@ -145,7 +145,7 @@ def test_a_handler_that_ends_because_it_was_asked_to_is_released_and_not_failed(
 @pytest.mark.requirement("C2", "L26")
 def test_a_worker_stopped_while_its_executors_start_exits_0(house: House) -> None:
     worker = house.worker(processes=2, wait=False, apps="tests.runtime,tests.runtime.broken")
-    wait_for(lambda: worker.says("executor.died"), seconds=30)
+    wait_for(lambda: worker.says("executor.died"), seconds=90)
     assert worker.stop() == 0
 
 

@@ -35,7 +35,7 @@ def test_a_failed_attempt_keeps_what_it_used_what_it_wrote_and_what_it_had_saved
 ) -> None:
     house.worker()
     failing = tasks.fail_loudly.using(isolation=isolation, max_attempts=1).enqueue("the reason").id
-    wait_for_state(failing, State.QUARANTINED, seconds=30)
+    wait_for_state(failing, State.QUARANTINED, seconds=90)
     kept = evidence_of(failing)
     output = kept.pop("output")
     assert kept.pop("cpu_ms") > 0
@@ -61,7 +61,7 @@ def test_whoever_falls_leaves_its_last_words(
     house.worker()
     configure(MAX_LOSSES=1)
     falling = tasks.fall_loudly.enqueue(how).id
-    wait_for_state(falling, State.QUARANTINED, seconds=30)
+    wait_for_state(falling, State.QUARANTINED, seconds=90)
     kept = evidence_of(falling)
     assert kept["output"].endswith("the last word\nand one by its number\n")
     assert {name: kept[name] for name in told} == told
@@ -78,7 +78,7 @@ def test_what_a_fallen_process_has_written_is_kept_without_what_a_key_gives_away
     worker = house.worker()
     configure(MAX_LOSSES=1)
     falling = tasks.fall_loudly.enqueue("gone", word="password=hunter2-of-the-shop").id
-    wait_for_state(falling, State.QUARANTINED, seconds=30)
+    wait_for_state(falling, State.QUARANTINED, seconds=90)
     output = evidence_of(falling)["output"]
     assert "password=" in output
     assert "hunter2" not in output

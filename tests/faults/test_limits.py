@@ -14,5 +14,5 @@ def test_under_kills_late_ends_and_reaps_a_limit_is_never_exceeded_and_a_line_ke
     pressure = Pressure(house, workers=3, line=25)
     figures = pressure.run(blows=8, pause=0.5)
     assert max(figures["valid_leases"]) == figures["slots"] == 3
-    assert max(figures["valid_leases_in_line"]) == 1
+    assert max(figures["valid_leases_in_line"]) <= 1
     assert figures["order"] == list(range(25))

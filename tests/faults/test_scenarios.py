@@ -154,7 +154,7 @@ def test_without_a_maintainer_workers_do_its_work(house: House) -> None:
     soon = timezone.now() + timedelta(seconds=0.5)
     later = tasks.note.using(run_after=soon).enqueue("later").id
     house.worker(STAGE_SECONDS=0.02, REAP_SECONDS=0.02, **LONG)
-    assert wait_for_state(later, State.COMPLETED, seconds=30).fence == 1
-    done = wait_for_state(orphan.job_id, State.COMPLETED, seconds=30)
+    assert wait_for_state(later, State.COMPLETED, seconds=90).fence == 1
+    done = wait_for_state(orphan.job_id, State.COMPLETED, seconds=90)
     assert (done.fence, done.losses) == (2, 1)
     assert house.wrote("ran") == {"later": 1, "orphan": 1}

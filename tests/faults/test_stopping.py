@@ -60,12 +60,12 @@ def test_a_deaf_job_with_an_executor_to_itself_ends_with_it_and_with_all_that_it
     children = children_of(house)
     assert all(map(runs, children))
     cancel(deaf)
-    ended = wait_for_state(deaf, State.CANCELLED, seconds=30)
+    ended = wait_for_state(deaf, State.CANCELLED, seconds=90)
     assert (ended.cancel_cause, ended.failures, ended.losses, ended.fence) == ("user", 0, 0, 1)
     assert told(deaf) == [("cancelled", "user")]
     assert not any(map(runs, children))
     # Another executor serves the next ones, one after the other.
-    results = [wait_for_state(tasks.tell_process.enqueue().id, State.COMPLETED, seconds=30) for _ in range(2)]
+    results = [wait_for_state(tasks.tell_process.enqueue().id, State.COMPLETED, seconds=90) for _ in range(2)]
     [first, thread], [second, _] = [json.loads(str(done.result)) for done in results]
     assert first == second not in {line.pid for line in house.lines()}
     assert thread != "loop"
@@ -81,10 +81,10 @@ def test_neighbours_of_a_deaf_job_finish_unharmed_while_a_replacement_takes_the_
     house.wait_for_lines("began", 2)
     [first] = worker.executors()
     cancel(deaf)
-    wait_for(lambda: tainted() == 1, seconds=30)
+    wait_for(lambda: tainted() == 1, seconds=90)
     for number in range(4):
         tasks.note.enqueue(number)
-    house.wait_for_lines("ran", 4, seconds=30)
+    house.wait_for_lines("ran", 4, seconds=90)
     assert first.pid not in {line.pid for line in house.lines() if line.kind == "ran"}
     # Leased as long as its process lives.
     assert [job(one).state for one in (deaf, neighbour)] == [State.RUNNING] * 2
@@ -94,7 +94,7 @@ def test_neighbours_of_a_deaf_job_finish_unharmed_while_a_replacement_takes_the_
     assert (done.fence, attempts(neighbour)) == (1, [])
     assert wait_for_state(deaf, State.CANCELLED).cancel_cause == "user"
     assert (told(deaf), runs(first)) == ([("cancelled", "user")], False)
-    wait_for(lambda: tainted() == 0, seconds=30)
+    wait_for(lambda: tainted() == 0, seconds=90)
     assert house.wrote("began")["deaf"] == 1
 
 
@@ -125,7 +125,7 @@ def test_a_handler_that_lets_nobody_else_go_on_is_ended_and_its_neighbours_are_n
     assert wait_for_state(hog, State.QUARANTINED, seconds=60).quarantine_reason == "failures_exhausted"
     assert told(hog) == [("failed", "timeout")]
     (house.folder / "go").touch()
-    done = wait_for_state(neighbour, State.COMPLETED, seconds=30)
+    done = wait_for_state(neighbour, State.COMPLETED, seconds=90)
     assert (done.losses, done.failures) == (0, 0)
     assert told(neighbour) == [("lost", "executor_died")]
 
@@ -137,11 +137,11 @@ def test_a_worker_with_more_deaf_jobs_than_it_can_replace_executors_for_gives_up
     for number in range(2):
         deaf = tasks.pass_gate.enqueue(f"deaf-{number}", gate="never").id
         neighbour = tasks.pass_gate.enqueue(f"neighbour-{number}", gate="never").id
-        house.wait_for_lines("began", 2 * number + 2, seconds=30)
+        house.wait_for_lines("began", 2 * number + 2, seconds=90)
         cancel(deaf)
         jobs.append((deaf, neighbour))
         if not number:
-            wait_for(lambda: worker.says("executor.tainted"), seconds=30)
+            wait_for(lambda: worker.says("executor.tainted"), seconds=90)
     assert worker.process.wait(60) == 1
     assert worker.says("executor.too_many_tainted")
     for deaf, neighbour in jobs:
@@ -160,7 +160,7 @@ def test_what_the_handlers_of_a_killed_keeper_have_started_is_ended_by_its_senti
     wait_for(lambda: not runs(child), seconds=20)
     second = house.worker(threads=1, **LONG)
     tasks.leave_children.enqueue(gate="never")
-    house.wait_for_lines("child", 4, seconds=30)
+    house.wait_for_lines("child", 4, seconds=90)
     child = psutil.Process(int([line.name for line in house.lines() if line.kind == "child"][2]))
     [sentinel] = second.children("sentinel")
     second.kill(signal.SIGSTOP)  # it starts no other one

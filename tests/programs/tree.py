@@ -21,7 +21,7 @@ from tests.processes import runs
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 40
+START_SECONDS = 90
 STOP_SECONDS = 40
 
 

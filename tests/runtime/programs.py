@@ -24,7 +24,7 @@ from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"LEASE_SECONDS": 3, "HEARTBEAT_SECONDS": 0.5, "DRAIN_SECONDS": 5}
-START_SECONDS = 30
+START_SECONDS = 90.0
 
 
 class Line(NamedTuple):
