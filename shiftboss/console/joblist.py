@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
-from shiftboss.console import columns, conditions, figures, offers
+from shiftboss.console import columns, conditions, figures, offers, text
 from shiftboss.console.columns import VIEW_ARGUMENTS, Column
 from shiftboss.console.figures import Tally
 from shiftboss.console.filters import JobFilter
@@ -39,9 +39,10 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A term of the query, and the address without it."""
+    """A term of the query, the same with what is unseen in it as codes, and the address without it."""
 
     text: str
+    said: str
     query: str
 
 
@@ -135,7 +136,7 @@ def tabs(counts: Sequence[Count], wanted: JobFilter) -> list[Tab]:
 
 def chips(wanted: JobFilter) -> list[Chip]:
     """The terms of the query, each with the way to be rid of it."""
-    return [Chip(str(term), wanted.without(term).query) for term in wanted.asked.terms]
+    return [Chip(str(term), text.visible(str(term)), wanted.without(term).query) for term in wanted.asked.terms]
 
 
 def lines(page: JobPage, shown: Sequence[Column], *, by: Person) -> list[Line]:

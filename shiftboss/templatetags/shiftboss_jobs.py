@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from shiftboss.console import words
+from shiftboss.console import text, words
 from shiftboss.console.columns import VIEW_ARGUMENTS, Column
 from shiftboss.console.joblist import Line
 from shiftboss.queue.states import State
@@ -37,7 +37,7 @@ def cell(context: Context, line: Line, column: Column) -> SafeString:
     return format_html(
         '<td{} data-label="{}">{}</td>',
         format_html(' class="{}"', classes) if classes else "",
-        visible(column.title),
+        text.visible(str(column.title)),
         said,
     )
 
