@@ -1,86 +1,156 @@
 "use strict";
 
-// Keeps a page fresh. `#live` asks for its own address every two seconds and is morphed into the answer:
-// only what differs is touched, so open details, selected text, focus and scroll stay. Without this file
+// Keeps a page fresh. `#live` asks for its own address at the pace that the reader has chosen and is morphed into the
+// answer: only what differs is touched, so open details, selected text, focus and scroll stay. Without this file
 // every page works all the same; it is then as old as its last loading.
 (() => {
-  const EVERY_MS = 2000;
+  const TICK_MS = 250;
+  const OLD_MS = 15_000;
+  const WAIT_MS = 8_000; // what htmx waits for an answer, see base.html
+  const PACE = "shiftboss.pace";
 
-  const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key : undefined);
-
-  const alike = (old, fresh) => old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
-
-  function matchFor(fresh, from) {
-    if (keyOf(fresh) === undefined || keyOf(fresh) === "") return from && alike(from, fresh) ? from : null;
-    for (let old = from; old; old = old.nextSibling) if (alike(old, fresh)) return old;
-    return null;
-  }
-
-  function morphChildren(old, fresh) {
-    const staying = new Set([...fresh.children].map(keyOf));
-    for (const child of [...old.children]) if (keyOf(child) && !staying.has(keyOf(child))) child.remove();
-    let at = old.firstChild;
-    for (const wanted of [...fresh.childNodes]) {
-      const match = matchFor(wanted, at);
-      if (!match) old.insertBefore(wanted, at);
-      else {
-        if (match === at) at = at.nextSibling;
-        else old.insertBefore(match, at);
-        morph(match, wanted);
-      }
-    }
-    while (at) {
-      const next = at.nextSibling;
-      at.remove();
-      at = next;
+  // Idiomorph knows elements by their ids. Rows carry the keys of the record, which are unique in their own list only.
+  function identify(root) {
+    const given = new Set([...root.querySelectorAll("[id]")].map((element) => element.id));
+    for (const element of root.querySelectorAll("[data-key]:not([id])")) {
+      const list = element.parentElement.closest("table, ol, ul, dl");
+      const id = encodeURIComponent(`${list ? list.className : ""}/${element.dataset.key}`);
+      if (given.has(id)) continue;
+      given.add(id);
+      element.id = id;
     }
   }
 
-  function morphAttributes(old, fresh) {
-    // Whether a details element is open is the reader's business.
-    const ours = (name) => !(name === "open" && old.nodeName === "DETAILS");
-    for (const { name, value } of [...fresh.attributes])
-      if (ours(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
-    for (const { name } of [...old.attributes])
-      if (ours(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  // What is the reader's business: which details are open, and which jobs are selected.
+  const isReaders = (name, element) =>
+    (name === "open" && element.nodeName === "DETAILS") || (name === "checked" && element.name === "job");
+
+  function morph(live, fragment) {
+    const fresh = fragment.querySelector("#live");
+    document.dispatchEvent(new CustomEvent("shiftboss:arrived", { detail: fresh }));
+    identify(live);
+    identify(fresh);
+    const focused = live.contains(document.activeElement) ? document.activeElement : null;
+    const row = focused && focused.closest("tbody tr");
+    const index = row ? [...live.querySelectorAll("tbody tr")].indexOf(row) : -1;
+    const [morphed] = Idiomorph.morph(live, fresh, {
+      callbacks: { beforeAttributeUpdated: (name, element) => !isReaders(name, element) },
+    }).filter((node) => node.id === "live");
+    if (focused && focused.isConnected) focused.focus({ preventScroll: true });
+    else if (focused) refocus(morphed, index);
+    return [morphed];
   }
 
-  function morph(old, fresh) {
-    if (old.isEqualNode(fresh)) return;
-    if (old.nodeType !== Node.ELEMENT_NODE) old.nodeValue = fresh.nodeValue;
-    else {
-      morphAttributes(old, fresh);
-      morphChildren(old, fresh);
-    }
+  // The focused element is gone. Its row's place is taken by another row, or else the page itself is focused.
+  function refocus(live, index) {
+    const rows = live.querySelectorAll("tbody tr");
+    const row = index < 0 ? undefined : rows[Math.min(index, rows.length - 1)];
+    ((row && row.querySelector("th a, a")) || document.getElementById("content")).focus({ preventScroll: true });
   }
 
   htmx.defineExtension("morph", {
     isInlineSwap: (style) => style === "morph",
     handleSwap(style, target, fragment) {
       if (style !== "morph") return false;
-      morph(target, fragment.querySelector("#live"));
-      const titled = target.querySelector("[data-title]");
+      const morphed = morph(target, fragment);
+      const titled = document.querySelector("#live [data-title]");
       if (titled) document.title = titled.dataset.title;
-      return [target];
+      return morphed;
     },
   });
 
-  function refreshing(live, freshness) {
-    const refresh = () => {
-      if (!document.hidden) htmx.trigger(live, "refresh");
-    };
-    setInterval(refresh, EVERY_MS);
-    document.addEventListener("visibilitychange", refresh);
-    live.addEventListener("htmx:responseError", (event) => {
-      // The page is no longer this person's to see, or is gone: loading it says so.
-      if ([403, 404].includes(event.detail.xhr.status)) window.location.reload();
+  const remembered = (name) => {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null; // a browser that keeps nothing
+    }
+  };
+
+  const remember = (name, value) => {
+    try {
+      localStorage.setItem(name, value);
+    } catch {
+      // It holds for this page then.
+    }
+  };
+
+  const clock = (time) =>
+    new Intl.DateTimeFormat(document.documentElement.lang, {
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      hourCycle: "h23",
+      timeZoneName: "short",
+    }).format(time);
+
+  // Why nothing is asked for now: a refresh would disturb what the reader has in hand.
+  function holding(live) {
+    if (document.querySelector("input[name=job]:checked")) return "selected";
+    if (document.querySelector("dialog[open], .offers details[open]")) return "asking";
+    const field = document.activeElement;
+    if (live.contains(field) && field.matches("select, textarea, input:not([type=checkbox], [type=radio])"))
+      return "typing";
+    const selection = getSelection();
+    if (!selection.isCollapsed && selection.rangeCount && selection.getRangeAt(0).intersectsNode(live)) return "marked";
+    return null;
+  }
+
+  function refreshing(live, freshness, choice) {
+    const loaded = Date.now();
+    let asked = loaded;
+    let answered = loaded;
+    let failed = false;
+
+    const pace = () => Number(choice.value) * 1000;
+
+    function say(state) {
+      const text = freshness.dataset[state].replace("{time}", clock(answered));
+      if (freshness.textContent === text) return;
+      freshness.className = ["live", "stale"].includes(state) ? state : "";
+      freshness.textContent = text;
+    }
+
+    function tell() {
+      const held = holding(live);
+      if (failed || (pace() && !held && Date.now() - answered > Math.max(OLD_MS, pace() + WAIT_MS))) say("stale");
+      else if (!pace()) say("off");
+      else if (held) say(held);
+      else if (answered > loaded) say("live");
+    }
+
+    function ask() {
+      asked = Date.now();
+      htmx.trigger(live, "refresh");
+    }
+
+    function tick() {
+      if (document.hidden) return;
+      if (pace() && Date.now() - asked >= pace() && !holding(live)) ask();
+      tell();
+    }
+
+    choice.value = remembered(PACE) ?? choice.value;
+    if (!choice.value) choice.selectedIndex = 1;
+    choice.addEventListener("change", () => {
+      remember(PACE, choice.value);
+      tick();
     });
-    live.addEventListener("htmx:afterRequest", (event) => {
-      const state = event.detail.successful ? "live" : "stale";
-      if (freshness.className !== state) {
-        freshness.className = state;
-        freshness.textContent = freshness.dataset[state];
-      }
+    setInterval(tick, TICK_MS);
+    document.addEventListener("shiftboss:refresh", ask);
+    document.addEventListener("visibilitychange", () => {
+      // What was hidden was not asked for: that is no missing answer.
+      if (!document.hidden && pace() && !holding(live)) ask();
+    });
+    document.body.addEventListener("htmx:responseError", (event) => {
+      // The page is no longer this person's to see, or is gone: loading it says so.
+      if (event.detail.elt === live && [403, 404].includes(event.detail.xhr.status)) window.location.reload();
+    });
+    document.body.addEventListener("htmx:afterRequest", (event) => {
+      if (event.detail.elt && event.detail.elt.id !== "live") return;
+      failed = !event.detail.successful;
+      if (!failed) answered = Date.now();
+      tell();
     });
   }
 
@@ -91,6 +161,7 @@
     const text = answer && answer.ok ? await answer.text() : "";
     const form = new DOMParser().parseFromString(text, "text/html").querySelector("form.act");
     if (!form) return window.location.assign(link.href);
+    document.dispatchEvent(new CustomEvent("shiftboss:arrived", { detail: form }));
     dialog.replaceChildren(form);
     if (!dialog.open) dialog.showModal();
   }
@@ -112,6 +183,10 @@
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("js");
     const live = document.getElementById("live");
-    if (live) refreshing(live, document.getElementById("freshness"));
+    document.documentElement.classList.toggle("refreshes", live !== null);
+    if (live) refreshing(live, document.getElementById("freshness"), document.getElementById("pace"));
+    // A status is announced when it changes, not when the page is loaded with it.
+    const news = document.querySelector(".news");
+    if (news) setTimeout(() => (document.getElementById("said").textContent = news.textContent), 200);
   });
 })();
