@@ -309,17 +309,18 @@ class _Reader:
             return self._word(negated=negated)
         self.at = head.end()
         name, path = head["name"].lower(), tuple(head["path"].split(".")[1:])
+        known = len(self.mistakes)
         values = list(self._values())
         problem = _trouble_of_head(name, path, head["op"])
         if problem is not None:
             text, nearest = problem
             self.mistakes.append(Mistake(head.start(), head.end() - head.start(), text, nearest))
             return None
-        if not values:
+        if not values and len(self.mistakes) == known:
             self._note(begin, _("A value must follow, as in %(example)s.") % {"example": FIELDS[name].example})
             return None
         read = [self._value(name, *one) for one in values]
-        if any(one is None for one in read):
+        if not read or len(self.mistakes) > known:
             return None
         op = IS if head["op"] == "=" else head["op"]
         if op != IS and len(read) > 1:
@@ -384,7 +385,7 @@ class _Reader:
 
 def _trouble_of_head(name: str, path: tuple[str, ...], op: str) -> tuple[str, str | None] | None:
     if name not in FIELDS:
-        near = next(iter(get_close_matches(name, FIELDS, n=1, cutoff=0.5)), None)
+        near = next(iter(get_close_matches(name, FIELDS, n=1, cutoff=0.6)), None)
         told = _("There is no field “%(name)s”. Put the text in quotes to search for it.") % {"name": name[:40]}
         return told, near and f"{near}{op}"
     kind = FIELDS[name].kind
@@ -408,7 +409,7 @@ def _one_of(words: type[StrEnum]) -> Callable[[Text], Any]:
         word = _plain(text).lower()
         if word in list(words):
             return words(word)
-        near = next(iter(get_close_matches(word, list(words), n=1, cutoff=0.5)), None)
+        near = next(iter(get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
         told = _("It is one of %(words)s.") % {"words": ", ".join(words)}
         raise _Wrong(told, str(near) if near else None)
 
