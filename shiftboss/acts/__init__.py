@@ -18,8 +18,16 @@ from shiftboss.acts.jobs import reinstate as reinstate
 from shiftboss.acts.jobs import reprioritise as reprioritise
 from shiftboss.acts.jobs import rerun as rerun
 from shiftboss.acts.jobs import reschedule as reschedule
+from shiftboss.acts.many import Sweep as Sweep
 from shiftboss.acts.many import Swept as Swept
 from shiftboss.acts.many import cancel_matching as cancel_matching
+from shiftboss.acts.many import discard_matching as discard_matching
+from shiftboss.acts.many import reinstate_matching as reinstate_matching
+from shiftboss.acts.many import sweep as sweep
+from shiftboss.acts.named import MOST as MOST
+from shiftboss.acts.named import ON_MANY as ON_MANY
+from shiftboss.acts.named import Many as Many
+from shiftboss.acts.named import on_many as on_many
 from shiftboss.acts.performing import LARGEST_ID as LARGEST_ID
 from shiftboss.acts.performing import MAX_REASON_LENGTH as MAX_REASON_LENGTH
 from shiftboss.acts.performing import MAX_REQUEST_LENGTH as MAX_REQUEST_LENGTH
@@ -30,5 +38,9 @@ from shiftboss.acts.queues import LimitWord as LimitWord
 from shiftboss.acts.queues import limit as limit
 from shiftboss.acts.queues import pause as pause
 from shiftboss.acts.queues import resume as resume
+from shiftboss.acts.undoing import UNDO_SECONDS as UNDO_SECONDS
+from shiftboss.acts.undoing import UNDOES as UNDOES
+from shiftboss.acts.undoing import undo as undo
+from shiftboss.acts.undoing import undone_by as undone_by
 from shiftboss.acts.workers import drain_worker as drain_worker
 from shiftboss.acts.workers import stop_worker as stop_worker

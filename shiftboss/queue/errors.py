@@ -78,6 +78,14 @@ class OrderRefused(ShiftbossError):
         self.state = state
 
 
+class NoSuchOperation(ShiftbossError):
+    """The audit keeps no operation of this number."""
+
+
+class CannotUndo(ShiftbossError):
+    """What was done cannot be undone, or no longer. Nothing was changed."""
+
+
 class ReasonNeeded(ShiftbossError, ValueError):
     """The act wants a reason, which the audit keeps."""
 

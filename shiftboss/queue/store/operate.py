@@ -22,7 +22,7 @@ from shiftboss.queue.jobs import Limits as Limits
 from shiftboss.queue.jobs import Unchanged as Unchanged
 from shiftboss.queue.jobs import Why as Why
 from shiftboss.queue.revision import TaskConfig
-from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
+from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, QuarantineReason, State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.partitions import with_todays_partitions
 from shiftboss.queue.store.statement import Atomic, Call, Statement, Verb
@@ -40,6 +40,7 @@ _EXPEDITE = Statement("expedite", _changed)
 _REINSTATE = Statement("reinstate", _changed)
 _DISCARD_HELD = Statement("discard_held", _changed)
 _HOLD_BACK = Statement("hold_back", _changed)
+_HOLD_AGAIN = Statement("hold_again", _changed)
 _REPRIORITISE = Statement("reprioritise", _changed)
 _RESCHEDULE = Statement("reschedule", _changed)
 _RERUN = Statement("rerun", lambda id, state, at, _: Enqueued(id, State(state), at))
@@ -122,9 +123,19 @@ def expedite(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[A
     return (yield from _operate(states.Verb.EXPEDITE, _EXPEDITE, job_ids, authority, by, {}))
 
 
-def reinstate(job_ids: Sequence[int], *, authority: Authority, by: str, limits: Limits) -> Verb[Answer]:
-    """Let quarantined jobs run again, with as many more attempts as `limits` says. A held key is named."""
-    params = limits.params()
+def reinstate(
+    job_ids: Sequence[int],
+    *,
+    authority: Authority,
+    by: str,
+    limits: Limits,
+    held_for: QuarantineReason | None = None,
+) -> Verb[Answer]:
+    """Let quarantined jobs run again, with as many more attempts as `limits` says. A held key is named.
+
+    `held_for`: only those that are held back for this reason.
+    """
+    params = {"reason": None if held_for is None else str(held_for), **limits.params()}
     return (yield from _operate(states.Verb.REINSTATE, _REINSTATE, job_ids, authority, by, params))
 
 
@@ -137,6 +148,14 @@ def discard(job_ids: Sequence[int], *, authority: Authority, held_seconds: float
 def quarantine(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:
     """Hold waiting jobs back until somebody reinstates them."""
     return (yield from _operate(states.Verb.QUARANTINE, _HOLD_BACK, job_ids, authority, by, {}))
+
+
+def hold_again(
+    job_ids: Sequence[int], *, authority: Authority, by: str, since: datetime, reason: QuarantineReason
+) -> Verb[Answer]:
+    """Hold waiting jobs back again that were reinstated before `since` and that nobody has claimed after it."""
+    params = {"since": since, "reason": str(reason)}
+    return (yield from _operate(states.Verb.QUARANTINE, _HOLD_AGAIN, job_ids, authority, by, params))
 
 
 def reprioritise(job_ids: Sequence[int], *, authority: Authority, by: str, priority: int) -> Verb[Answer]:

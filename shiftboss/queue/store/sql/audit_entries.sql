@@ -1,6 +1,6 @@
 -- Acts, the newest first. Indexes: primary key, shiftboss_audit_job, shiftboss_audit_queue.
 select
--- part: audit_columns
+-- part: audit_shown
 from shiftboss_audit
 where (%(job_id)s::bigint is null or job_id = %(job_id)s)
     and (%(queue)s::text is null or queue = %(queue)s)

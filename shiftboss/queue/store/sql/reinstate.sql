@@ -5,6 +5,7 @@ with picked as materialized (
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
         and j.state = 'quarantined'
+        and (%(reason)s::text is null or j.quarantine_reason = %(reason)s)
         and (j.key is null or not exists (
             select from shiftboss_job h
             where h.key = j.key and h.state <> 'quarantined' and not h.follow_up))

@@ -1,0 +1,15 @@
+-- How many quarantined jobs a bulk act would mean, by task, among the newest %(cap)s of their reason; and how many
+-- those are. Index: shiftboss_job_reason, backwards.
+with looked as materialized (
+    select task, error_fingerprint
+    from shiftboss_job
+    where state = 'quarantined' and quarantine_reason = %(reason)s
+    order by id desc
+    limit %(cap)s
+)
+select task, count(*), (select count(*) from looked)
+from looked
+where (%(task)s::text is null or task = %(task)s)
+    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+group by task
+order by 2 desc, 1

@@ -1,0 +1,9 @@
+-- Ids of quarantined jobs that a bulk act means, from the newest down. Index: shiftboss_job_reason, backwards.
+select id
+from shiftboss_job
+where state = 'quarantined' and quarantine_reason = %(reason)s
+    and (%(before_id)s::bigint is null or id < %(before_id)s)
+    and (%(task)s::text is null or task = %(task)s)
+    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+order by id desc
+limit %(limit)s
