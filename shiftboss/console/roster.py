@@ -99,6 +99,14 @@ class Line:
     hidden: int
 
     @property
+    def has_more(self) -> bool:
+        """Whether there is anything to say below its row: what runs in it, or what ails it."""
+        worker = self.worker
+        return bool(self.runs) or (
+            worker.alive and bool(worker.tainted or worker.dropped or worker.resources != "{}")
+        )
+
+    @property
     def worst_lag_seconds(self) -> float:
         """The worst lag since its start; its margin is `lag_margin_seconds`."""
         return self.worker.worst_lag_ms / 1000
