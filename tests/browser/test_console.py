@@ -80,6 +80,8 @@ def test_a_refresh_leaves_open_details_selection_focus_and_scroll_alone(opened: 
     assert page.evaluate("scrollY") > 0
     page.evaluate("window.row = document.querySelector('tr[data-key=queue-20]')")
     scenes.job(queue="queue-00a")
+    expect(page.locator("#freshness")).to_contain_text("Held while text is selected, as of", timeout=6000)
+    page.keyboard.press(".")
     expect(page.locator("tr[data-key=queue-00a]")).to_be_attached(timeout=6000)
     assert page.locator("details[open]").count() == 1
     expect(link).to_be_focused()
@@ -132,7 +134,7 @@ def test_without_an_answer_the_page_says_that_it_is_old(opened: Opener) -> None:
     page.context.route("**/jobs/**", lambda route: route.fulfill(status=204))
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
     page.evaluate("htmx.trigger('#live', 'htmx:afterRequest', {successful: false})")
-    expect(page.get_by_text("No answer: what you see is old")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"No answer since \d\d:\d\d:\d\d UTC: what you see is old"))).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
 
 

@@ -21,6 +21,15 @@
     }
   }
 
+  // Between blocks and rows white space means nothing, but would be matched across them: every row behind a new one
+  // would be taken out and put back, and the text that is selected in it would not be any more.
+  function tighten(live) {
+    const inside = [...live.querySelectorAll("[data-key], tr, section")].map((element) => element.parentNode);
+    for (const parent of new Set([live, ...inside]))
+      for (const child of [...parent.childNodes])
+        if (child.nodeType === Node.TEXT_NODE && !child.nodeValue.trim()) child.remove();
+  }
+
   // What is the reader's business: which details are open, and which jobs are selected.
   const isReaders = (name, element) =>
     (name === "open" && element.nodeName === "DETAILS") || (name === "checked" && element.name === "job");
@@ -28,21 +37,23 @@
   function morph(live, fragment) {
     const fresh = fragment.querySelector("#live");
     document.dispatchEvent(new CustomEvent("shiftboss:arrived", { detail: fresh }));
-    identify(live);
-    identify(fresh);
+    for (const one of [live, fresh]) {
+      identify(one);
+      tighten(one);
+    }
     const focused = live.contains(document.activeElement) ? document.activeElement : null;
     const row = focused && focused.closest("tbody tr");
     const index = row ? [...live.querySelectorAll("tbody tr")].indexOf(row) : -1;
     const [morphed] = Idiomorph.morph(live, fresh, {
       callbacks: { beforeAttributeUpdated: (name, element) => !isReaders(name, element) },
     }).filter((node) => node.id === "live");
-    if (focused && focused.isConnected) focused.focus({ preventScroll: true });
-    else if (focused) refocus(morphed, index);
+    if (focused && document.activeElement !== focused) refocus(focused, morphed, index);
     return [morphed];
   }
 
-  // The focused element is gone. Its row's place is taken by another row, or else the page itself is focused.
-  function refocus(live, index) {
+  // Where the focused element is gone, the row that has its row's place is focused, or else the page itself.
+  function refocus(focused, live, index) {
+    if (focused.isConnected) return focused.focus({ preventScroll: true });
     const rows = live.querySelectorAll("tbody tr");
     const row = index < 0 ? undefined : rows[Math.min(index, rows.length - 1)];
     ((row && row.querySelector("th a, a")) || document.getElementById("content")).focus({ preventScroll: true });
