@@ -48,6 +48,9 @@ class QueueOptions:
         None, "jobs of the queue that run at once over all workers; people may change it"
     )
     sequential: bool = setting(False, "one job at a time in strict order; a retry holds the line")
+    target_wait_seconds: float | None = setting(
+        None, "how long a due job of the queue should wait at most; the console shows how many did"
+    )
     max_attempts: int | None = setting(None, "failures after which a job is quarantined")
     timeout_seconds: float | None = setting(None, "how long one attempt may run")
     backoff_seconds: float | None = setting(None, "what a retry waits")
@@ -64,8 +67,8 @@ class Config:
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,
-        "options of queues by name: `concurrency`, `sequential`, and in the place of what a task says "
-        "`max_attempts`, `timeout_seconds`, `backoff_seconds`",
+        "options of queues by name: `concurrency`, `sequential`, `target_wait_seconds`, and in the place of what "
+        "a task says `max_attempts`, `timeout_seconds`, `backoff_seconds`",
     )
     lease_seconds: float = setting(30.0, "how long a claim or heartbeat holds a job")
     heartbeat_seconds: float = setting(5.0, "time between heartbeats; at most a third of the lease")
@@ -182,6 +185,7 @@ def _queue(name: str, given: Any) -> QueueOptions:
     for key, high, whole in (
         ("concurrency", 10_000, True),
         ("max_attempts", 2**31 - 1, True),
+        ("target_wait_seconds", 2**31 - 1, False),
         ("timeout_seconds", 2**31 - 1, False),
         ("backoff_seconds", 2**31 - 1, False),
     ):

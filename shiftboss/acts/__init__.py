@@ -21,6 +21,7 @@ from shiftboss.acts.jobs import reschedule as reschedule
 from shiftboss.acts.many import Sweep as Sweep
 from shiftboss.acts.many import Swept as Swept
 from shiftboss.acts.many import cancel_matching as cancel_matching
+from shiftboss.acts.many import cancellation as cancellation
 from shiftboss.acts.many import discard_matching as discard_matching
 from shiftboss.acts.many import reinstate_matching as reinstate_matching
 from shiftboss.acts.many import sweep as sweep

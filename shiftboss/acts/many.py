@@ -127,6 +127,11 @@ def cancel_matching(which: Matching, *, by: Person, reason: str) -> Iterator[Swe
     From the newest down, away from where workers claim; jobs that somebody else has in hand are come back to. A
     job that has been claimed since it matched is asked to end, as by `cancel`.
     """
+    return cancellation(which, by=by, reason=reason).steps()
+
+
+def cancellation(which: Matching, *, by: Person, reason: str) -> Sweep:
+    """The act of `cancel_matching`, batch by batch. Raises NotAllowed, ReasonNeeded, InvalidJob."""
     reason = permit(Act.CANCEL, by, reason)
     if which.queue is not None:
         check_queue(which.queue)
@@ -144,7 +149,7 @@ def cancel_matching(which: Matching, *, by: Person, reason: str) -> Iterator[Swe
         do=lambda ids: run(operate.cancel(ids, authority=SYSTEM)),
         asked={"task": which.task, "states": sorted(map(str, which.states))},
         queue=which.queue,
-    ).steps()
+    )
 
 
 def reinstate_matching(which: Held, *, by: Person, reason: str = "") -> Iterator[Swept]:

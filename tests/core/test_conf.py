@@ -131,9 +131,12 @@ def test_each_setting_has_a_sentence_for_the_documentation() -> None:
 
 @pytest.mark.requirement("R8", "N16")
 def test_options_of_queues_are_read() -> None:
-    config = read({"QUEUES": {"mail": {"concurrency": 3, "timeout_seconds": 2.5}, "ledger": {"sequential": True}}})
-    assert config.queues == {
-        "mail": QueueOptions(concurrency=3, timeout_seconds=2.5),
+    given = {
+        "mail": {"concurrency": 3, "timeout_seconds": 2.5, "target_wait_seconds": 30},
+        "ledger": {"sequential": True},
+    }
+    assert read({"QUEUES": given}).queues == {
+        "mail": QueueOptions(concurrency=3, timeout_seconds=2.5, target_wait_seconds=30),
         "ledger": QueueOptions(sequential=True),
     }
 
@@ -147,6 +150,7 @@ def test_options_of_queues_are_read() -> None:
         ({"concurrency": 0}, "whole number above 0"),
         ({"concurrency": 2.5}, "whole number above 0"),
         ({"timeout_seconds": "5"}, "number above 0"),
+        ({"target_wait_seconds": 0}, "number above 0"),
         ({"timeout_seconds": True}, "number above 0"),
         ({"sequential": 1}, "True or False"),
         ({"sequential": True, "concurrency": 2}, "leave `concurrency` out"),
