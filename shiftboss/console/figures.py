@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Self
 
+from shiftboss.console.whole import Flow, Served, Whole
 from shiftboss.queue.states import State
 from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.queues import Limited, Pause
@@ -148,7 +149,10 @@ def failed(row: BackfillRow) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue: its jobs by state, its throughput, the live workers that serve it, its pause and its limit."""
+    """One queue: its jobs by state, its throughput, the live workers that serve it, its pause and its limit.
+
+    `served` and `flow` are of the sample: who serves it, and the jobs in and out within the last minute.
+    """
 
     name: str
     tallies: list[Tally]
@@ -157,11 +161,13 @@ class QueueLine:
     workers: list[WorkerRow]
     pause: Pause | None
     limited: Limited | None
+    served: Served | None = None
+    flow: Flow = field(default_factory=Flow)
 
     @property
     def live_workers(self) -> int:
         """How many live workers serve it."""
-        return len(self.workers)
+        return self.served.live if self.served else len(self.workers)
 
 
 def queues(
@@ -195,6 +201,36 @@ def queues(
                 workers=served.get(name, []),
                 pause=paused.get(name),
                 limited=limited.get(name),
+            )
+        )
+    return lines
+
+
+def seen_queues(seen: Whole, limits: Sequence[Limited], *, minutes: int) -> list[QueueLine]:
+    """A line for each queue that has jobs, or is served, paused or limited, by name; all as it was sampled."""
+    paused = {pause.queue: pause for pause in seen.pauses}
+    limited = {one.queue: one for one in limits}
+    served = {name: one for name, one in seen.workers.queues.items() if one.live}
+    counts: dict[str, list[Count]] = defaultdict(list)
+    for count in seen.counts:
+        counts[count.queue].append(count)
+    rates: dict[str, list[Rate]] = defaultdict(list)
+    for rate in seen.rates:
+        rates[rate.queue].append(rate)
+    lines = []
+    for name in sorted({*counts, *served, *paused, *limited}):
+        tallies = tally(counts[name])
+        lines.append(
+            QueueLine(
+                name=name,
+                tallies=tallies,
+                oldest_wait_seconds=_oldest(tallies, State.AVAILABLE),
+                sparkline=Sparkline.of(rates[name], minutes=minutes),
+                workers=[],
+                pause=paused.get(name),
+                limited=limited.get(name),
+                served=served.get(name, Served()),
+                flow=seen.flows.get(name, Flow()),
             )
         )
     return lines

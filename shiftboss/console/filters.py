@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from django.http import QueryDict
@@ -14,9 +15,10 @@ from shiftboss.console.query import Query, Term, Text
 from shiftboss.permissions import Person
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.states import State
-from shiftboss.queue.store.search import ALL, Order
+from shiftboss.queue.store.search import ALL, Order, Place
 
 LARGEST_ID = 2**63 - 1
+MOST_PRIORITY = 100
 ANY = "any"
 """Stands in an address for all states together."""
 
@@ -30,7 +32,7 @@ class JobFilter:
     """What is asked of jobs, in which order and with which columns they are shown, and where the page lies.
 
     `states`: those that are looked through. `columns`: none are the usual ones. `before`, `after`: the job that
-    the page lies beyond. `seen`: the newest job that the reader has seen.
+    the page lies beyond, or `place` where the order is not by id. `seen`: the newest job that the reader has seen.
     """
 
     states: frozenset[State] = frozenset({State.RUNNING})
@@ -39,6 +41,7 @@ class JobFilter:
     columns: tuple[str, ...] = ()
     before: int | None = None
     after: int | None = None
+    place: Place | None = None
     seen: int | None = None
 
     @property
@@ -71,17 +74,28 @@ class JobFilter:
 
     def first(self) -> "JobFilter":
         """The first page."""
-        return replace(self, before=None, after=None, seen=None)
+        return replace(self, before=None, after=None, place=None, seen=None)
 
-    def beyond(self, job_id: int, *, seen: int | None) -> "JobFilter":
-        """The page that follows, behind this job."""
+    def beyond(self, place: Place, *, seen: int | None) -> "JobFilter":
+        """The page that follows, behind this place."""
+        if not self.by_id:
+            return replace(self, place=place, seen=None)
+        job_id = place.id
         down = self.order is not Order.OLDEST
         return replace(self, before=job_id if down else None, after=None if down else job_id, seen=seen)
 
-    def ahead_of(self, job_id: int, *, seen: int | None) -> "JobFilter":
-        """The page that comes before, up to this job."""
+    def ahead_of(self, place: Place, *, seen: int | None) -> "JobFilter":
+        """The page that comes before, up to this place; where the order is not by id, the first."""
+        if not self.by_id:
+            return self.first()
+        job_id = place.id
         down = self.order is not Order.OLDEST
         return replace(self, before=None if down else job_id, after=job_id if down else None, seen=seen)
+
+    @property
+    def by_id(self) -> bool:
+        """Whether the order is that of the ids."""
+        return self.order in (Order.NEWEST, Order.OLDEST)
 
     @property
     def backwards(self) -> bool:
@@ -91,7 +105,7 @@ class JobFilter:
     @property
     def is_first(self) -> bool:
         """Whether this is the first page."""
-        return self.before is None and self.after is None
+        return self.before is None and self.after is None and self.place is None
 
     @property
     def state_words(self) -> str:
@@ -108,6 +122,7 @@ class JobFilter:
             "columns": ",".join(self.columns) or None,
             "before": self.before,
             "after": self.after,
+            "place": _said(self.place) if self.place else None,
             "seen": self.seen,
         }
         return "?" + urlencode({name: value for name, value in named.items() if value is not None})
@@ -121,6 +136,9 @@ def read(given: Mapping[str, str]) -> JobFilter:
     before, after = id_of(given, "before"), id_of(given, "after")
     if before is not None and after is not None:
         raise BadFilter("a page lies before an id or after one, not both")
+    order = _order(given)
+    if order in (Order.DUE, Order.PRIORITY):
+        before = after = None
     asked = query.parse(given.get("q", "").strip())
     queue = _queue(given)
     if queue and not asked.mistakes:
@@ -137,10 +155,11 @@ def read(given: Mapping[str, str]) -> JobFilter:
     return JobFilter(
         states=states,
         asked=asked,
-        order=_order(given),
+        order=order,
         columns=columns.read(_all(given, "columns")),
         before=before,
         after=after,
+        place=_place(given) if order in (Order.DUE, Order.PRIORITY) else None,
         seen=id_of(given, "seen"),
     )
 
@@ -188,6 +207,27 @@ def _order(given: Mapping[str, str]) -> Order:
         return Order(given.get("sort") or Order.NEWEST)
     except ValueError as problem:
         raise BadFilter(str(problem)) from None
+
+
+def _place(given: Mapping[str, str]) -> Place | None:
+    text = given.get("place")
+    if not text:
+        return None
+    due, *priority, id_ = text.split("~")
+    try:
+        at = datetime.fromisoformat(due).astimezone(UTC)
+        job_id = id_of({"place": id_}, "place")
+        [level] = map(int, priority[:1]) if priority else [None]
+    except (ValueError, OverflowError):
+        raise BadFilter("place must be a time and an id") from None
+    if job_id is None or len(priority) > 1 or not 1900 <= at.year <= 9000 or abs(level or 0) > MOST_PRIORITY:
+        raise BadFilter("place must be a time and an id")
+    return Place(job_id, at, level)
+
+
+def _said(place: Place) -> str:
+    due = place.at.astimezone(UTC).isoformat() if place.at else ""
+    return "~".join(str(part) for part in (due, place.priority, place.id) if part is not None)
 
 
 def _queue(given: Mapping[str, str]) -> str | None:

@@ -92,10 +92,13 @@ def read(wanted: JobFilter, *, by: Person) -> JobPage:
     place, found = place_of(wanted), _found(asked, wanted)
     if found.rows or place is None or not found.complete:
         return page_of(found, wanted, size=PAGE)
+    if not wanted.by_id:
+        wanted = wanted.first()
+        return page_of(_found(asked, wanted), wanted, size=PAGE, moved=True)
     # Turned round, from the same place on and with that job itself.
     turned = wanted.beyond if wanted.backwards else wanted.ahead_of
     nearer = 1 if (wanted.order is Order.OLDEST) != wanted.backwards else -1
-    wanted = turned(max(place.id + nearer, 0), seen=wanted.seen)
+    wanted = turned(Place(max(place.id + nearer, 0)), seen=wanted.seen)
     found = _found(asked, wanted)
     return page_of(found, wanted, size=PAGE, moved=bool(found.rows))
 
@@ -193,10 +196,10 @@ def _cut(text: str, *, keep_end: bool = False) -> str:
     return "…" + text[-CUT_CHARACTERS:] if keep_end else text[:CUT_CHARACTERS] + "…"
 
 
-def refusal(wanted: JobFilter) -> str | None:
+def refusal(wanted: JobFilter, *, by: Person) -> str | None:
     """Why the order that is asked for cannot be had, if it cannot."""
-    if wanted.order is Order.DUE and not wanted.states <= {State.SCHEDULED, State.RETRYABLE}:
-        return _("By due time only scheduled and retryable jobs can be sorted: they are shown by id instead.")
-    if wanted.order is Order.PRIORITY and (wanted.states != {State.AVAILABLE} or wanted.queue is None):
-        return _("In the order in which workers take them, only the available jobs of one queue can be shown.")
-    return None
+    if wanted.asked.mistakes or wish(wanted, by=by).can_be_sorted:
+        return None
+    if wanted.order is Order.DUE:
+        return _("By due time only scheduled and retryable jobs can be sorted: these are shown by id.")
+    return _("As workers take them only the available jobs of one queue can be sorted: these are shown by id.")

@@ -12,7 +12,7 @@ class JobPage:
     """The jobs of a page in their order, and where its neighbours begin.
 
     `further`: where the search goes on that was ended before its page was full; it has looked at `looked` jobs,
-    back to `looked_to`. `moved`: the page that was asked for is empty by now, and this is the last that has jobs.
+    as far as `looked_to`. `moved`: the page that was asked for is empty by now, this is the last that has jobs.
     """
 
     rows: list[FoundJob]
@@ -26,8 +26,14 @@ class JobPage:
 
 def place_of(wanted: JobFilter) -> Place | None:
     """The place beyond which the page lies."""
+    if wanted.place is not None:
+        return wanted.place
     at = wanted.before if wanted.after is None else wanted.after
     return None if at is None else Place(at)
+
+
+def _place(row: FoundJob) -> Place:
+    return Place(row.job.id, row.job.due_at, row.job.priority)
 
 
 def page_of(found: Searched, wanted: JobFilter, *, size: int, moved: bool = False) -> JobPage:
@@ -46,11 +52,11 @@ def page_of(found: Searched, wanted: JobFilter, *, size: int, moved: bool = Fals
     ended = not more and not found.complete and found.edge is not None
     return JobPage(
         rows,
-        newer=wanted.ahead_of(rows[0].job.id, seen=seen) if rows and has_newer else None,
-        older=wanted.beyond(rows[-1].job.id, seen=seen) if rows and has_older else None,
+        newer=wanted.ahead_of(_place(rows[0]), seen=seen) if rows and has_newer and wanted.by_id else None,
+        older=wanted.beyond(_place(rows[-1]), seen=seen) if rows and has_older else None,
         further=_further(found, wanted, seen) if ended else None,
         looked=found.looked,
-        looked_to=found.edge_at,
+        looked_to=found.edge.at if found.edge else None,
         moved=moved,
     )
 
@@ -59,4 +65,4 @@ def _further(found: Searched, wanted: JobFilter, seen: int | None) -> JobFilter 
     if found.edge is None:
         return None
     step = wanted.ahead_of if wanted.backwards else wanted.beyond
-    return step(found.edge.id, seen=seen)
+    return step(found.edge, seen=seen)

@@ -29,6 +29,7 @@ from shiftboss.queue.store.audit import Entry
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.queues import Limit
+from shiftboss.queue.store.search import Search
 from shiftboss.queue.store.statement import Atomic, Verb, run
 
 pytestmark = [pytest.mark.requirement("N4"), pytest.mark.django_db]
@@ -238,6 +239,7 @@ class Scene:
             "status": WorkerStatus(state="running", in_use=0, idle=True, tasks=(), lag_ms=0, losses=0),
             "tasks": ["shop.victim"],
             "waiter": 1,
+            "wanted": Search(),
             "which": Matching(states=frozenset({State.AVAILABLE})),
             "word": "drain",
             "worker_id": self.worker,

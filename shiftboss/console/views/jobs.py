@@ -24,9 +24,9 @@ def index(request: HttpRequest) -> HttpResponse:
     """Jobs that are searched for. What cannot be read of a query is pointed at. Raises BadFilter."""
     by = person_of(request)
     wanted = filters.permitted(filters.read(request.GET), by=by)
-    refused = joblist.refusal(wanted)
+    refused = joblist.refusal(wanted, by=by)
     if refused:
-        wanted = replace(wanted, order=Order.NEWEST)
+        wanted = replace(wanted.first(), order=Order.NEWEST)
     with bounded():
         seen = whole()
         page = joblist.read(wanted, by=by)

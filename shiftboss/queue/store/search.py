@@ -66,6 +66,21 @@ class Search:
     order: Order = Order.NEWEST
     members: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def one_queue(self) -> str | None:
+        """The one queue in whose jobs is searched, if it is one."""
+        names = [one.value for one in self.conditions if one.name == "queue" and not one.negated]
+        return str(names[0][0]) if len(names) == 1 and len(names[0]) == 1 else None
+
+    @property
+    def can_be_sorted(self) -> bool:
+        """Whether an index gives its order."""
+        if self.order is Order.DUE:
+            return self.states <= {State.SCHEDULED, State.RETRYABLE}
+        if self.order is Order.PRIORITY:
+            return self.states == {State.AVAILABLE} and self.one_queue is not None
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
@@ -79,10 +94,13 @@ class FoundJob:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a list goes on: behind the job with this id; in the other orders also its time and priority."""
+    """Where a list goes on: behind the job with this id; by due time and by priority also behind these.
+
+    Where lists go by id, `at` is when the job was enqueued.
+    """
 
     id: int
-    due_at: datetime | None = None
+    at: datetime | None = None
     priority: int | None = None
 
 
@@ -90,15 +108,14 @@ class Place:
 class Searched:
     """What was found, in the order of the search.
 
-    `looked`: rows that were looked at. `complete`: nothing lies beyond them. `edge`: the last that was looked at,
-    and `edge_at` when it was enqueued; from there a search can go on.
+    `looked`: rows that were looked at. `complete`: nothing lies beyond them. `edge`: the last that was looked at;
+    from there a search can go on. `by_index`: every row that was looked at is one that is wanted.
     """
 
     rows: list[FoundJob]
     looked: int
     complete: bool
     edge: Place | None
-    edge_at: datetime | None
     by_index: bool
 
 
@@ -168,23 +185,27 @@ def _texts() -> dict[str, tuple[str, str]]:
 TEXTS = _texts()
 
 
-def _row(looked: int, edge: int | None, edge_at: datetime | None, *found: Any) -> "_Row":
+def _row(looked: int, edge: int | None, edge_at: datetime | None, priority: int | None, *found: Any) -> "_Row":
+    place = None if edge is None else Place(edge, edge_at, priority)
     if found[0] is None:
-        return _Row(looked, edge, edge_at, None)
+        return _Row(looked, place, None)
     id_, queue, task, state, *rest = found[:-3]
-    return _Row(looked, edge, edge_at, FoundJob(JobRow(id_, queue, task, State(state), *rest), *found[-3:]))
+    return _Row(looked, place, FoundJob(JobRow(id_, queue, task, State(state), *rest), *found[-3:]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """The rows that were looked at, the last of them (with its time in this order), and a job that was found."""
+
     looked: int
-    edge: int | None
-    edge_at: datetime | None
+    edge: Place | None
     found: FoundJob | None
 
 
 _DOWN = Statement("search", _row)
 _UP = Statement("search_after", _row)
+_DUE = Statement("search_due", _row)
+_PRIORITY = Statement("search_priority", _row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,40 +242,54 @@ class Way:
             for driving, narrowing in zip(self.driving, self.narrowing, strict=True)
         )
 
+    @classmethod
+    def of(cls, wanted: Search, *, owner: str | None = None) -> "Way":
+        """The way of a search in the name of an owner, or (None) of the system."""
+        live, final = wanted.states & LIVE, wanted.states & FINAL
+        asked = [one for one in wanted.conditions if not one.negated]
+        names = {one.name for one in asked}
+        if "reason" in names:
+            final, live = frozenset(), live & {State.QUARANTINED}
+        if any(name.startswith("finished ") for name in names):
+            live = frozenset()
+        if wanted.order in (Order.DUE, Order.PRIORITY):
+            return _in_order(wanted, owner)
+        driver, how = _driver(asked, live, final)
+        bounds = tuple(one for one in asked if one.name.startswith("id "))
+        rest = tuple(one for one in wanted.conditions if one is not driver and one not in bounds)
+        rest += (Condition("seen by", owner),) if owner is not None else ()
+        ways = []
+        for held, whole in ((live, LIVE), (final, FINAL)):
+            drives, narrows = [*how, *bounds], [*rest]
+            if not held:
+                drives.append(NOTHING)
+            elif not how and len(held) == 1 and (state := next(iter(held))) in _INDEXED:
+                drives.append(Condition("state", str(state)))
+            elif held != whole and not (driver and driver.name == "reason"):
+                narrows.append(Condition("states", sorted(held)))
+            if whole is FINAL:
+                drives += _days(asked)
+            ways.append((tuple(drives), tuple(narrows)))
+        (live_drives, live_narrows), (final_drives, final_narrows) = ways
+        few = driver is not None and driver.name in (*_FEW, "key")
+        return cls((live_drives, final_drives), (live_narrows, final_narrows), few)
+
 
 NOTHING = Condition("nothing", None)
 _FEW = ("id", "rerun_of")
 _ONE = ("batch", "owner", "reason")
 
 
-def way(wanted: Search, *, owner: str | None = None) -> Way:
-    """Which of the conditions drive the search."""
-    live, final = wanted.states & LIVE, wanted.states & FINAL
-    asked = [one for one in wanted.conditions if not one.negated]
-    names = {one.name for one in asked}
-    if "reason" in names:
-        final, live = frozenset(), live & {State.QUARANTINED}
-    if any(name.startswith("finished ") for name in names):
-        live = frozenset()
-    driver, how = _driver(asked, live, final)
-    bounds = tuple(one for one in asked if one.name.startswith("id "))
-    rest = tuple(one for one in wanted.conditions if one is not driver and one not in bounds)
-    rest += (Condition("seen by", owner),) if owner is not None else ()
-    ways = []
-    for held, whole in ((live, LIVE), (final, FINAL)):
-        drives, narrows = [*how, *bounds], [*rest]
-        if not held:
-            drives.append(NOTHING)
-        elif not how and len(held) == 1 and (state := next(iter(held))) in _INDEXED:
-            drives.append(Condition("state", str(state)))
-        elif held != whole and not (driver and driver.name == "reason"):
-            narrows.append(Condition("states", sorted(held)))
-        if whole is FINAL:
-            drives += _days(asked)
-        ways.append((tuple(drives), tuple(narrows)))
-    (live_drives, live_narrows), (final_drives, final_narrows) = ways
-    few = driver is not None and driver.name in (*_FEW, "key")
-    return Way((live_drives, final_drives), (live_narrows, final_narrows), few)
+def _in_order(wanted: Search, owner: str | None) -> Way:
+    """Where an index gives the order, all but what it holds anyway is asked afterwards."""
+    narrows = list(wanted.conditions)
+    if wanted.order is Order.PRIORITY:
+        narrows = [one for one in narrows if one.negated or one.name != "queue"]
+    elif len(wanted.states) == 1:
+        narrows.append(Condition("states", sorted(wanted.states)))
+    if owner is not None:
+        narrows.append(Condition("seen by", owner))
+    return Way(((), (NOTHING,)), (tuple(narrows), ()))
 
 
 _INDEXED = (State.QUARANTINED, State.RUNNING, State.CANCELLED, State.DISCARDED)
@@ -293,21 +328,26 @@ def search(
 ) -> Verb[Searched]:
     """The next jobs beyond a place, at most `limit`; `backwards`: those before it, the nearest ones first.
 
+    By due time come scheduled and retryable jobs only, by priority the available ones of one queue, both forwards
+    only; ValueError for other searches.
     `Owner` finds its own jobs and those that it watches. `clock` tells seconds.
     """
-    chosen = way(wanted, owner=owner_of(authority))
-    down = (wanted.order is Order.NEWEST) != backwards
-    statement, params = _statement(_DOWN if down else _UP, chosen)
+    chosen = Way.of(wanted, owner=owner_of(authority))
+    statement, params = _statement(_plain(wanted, backwards=backwards), chosen)
+    if wanted.order is Order.PRIORITY:
+        params["queue"] = wanted.one_queue
     began, window = clock(), FIRST_WINDOW
     if chosen.by_index:
         window = limit
     elif chosen.few:
         window = ROWS
     rows: list[FoundJob] = []
-    looked, complete, edge, edge_at = 0, False, beyond, None
+    looked, complete, edge = 0, False, beyond
     for _ in range(WINDOWS):
         answer: list[_Row] = yield statement.call(
             beyond=edge.id if edge else None,
+            beyond_due=edge.at if edge else None,
+            beyond_priority=edge.priority if edge else None,
             window=window,
             limit=limit - len(rows),
             members=json.dumps(wanted.members),
@@ -317,14 +357,25 @@ def search(
         rows += [row.found for row in answer if row.found is not None]
         looked, complete = looked + last.looked, last.looked < window
         if last.edge is not None:
-            edge, edge_at = Place(last.edge), last.edge_at
+            edge = last.edge
         spent = clock() - began
         if complete or len(rows) >= limit or looked >= ROWS or spent >= SECONDS:
             break
         # As many rows as there is time for, at the pace so far.
         affordable = int(looked * (SECONDS - spent) / max(spent, 0.001))
         window = max(FIRST_WINDOW // 2, min(4 * window, affordable, ROWS - looked))
-    return Searched(rows, looked, complete, edge, edge_at, chosen.by_index)
+    return Searched(rows, looked, complete, edge, chosen.by_index)
+
+
+def _plain(wanted: Search, *, backwards: bool) -> Statement[_Row]:
+    if not wanted.can_be_sorted or (backwards and wanted.order in (Order.DUE, Order.PRIORITY)):
+        raise ValueError(f"no index gives this order: {wanted.order}")
+    match wanted.order:
+        case Order.DUE:
+            return _DUE
+        case Order.PRIORITY:
+            return _PRIORITY
+    return _DOWN if (wanted.order is Order.NEWEST) != backwards else _UP
 
 
 def _statement(plain: Statement[_Row], chosen: Way) -> tuple[Narrowed, dict[str, Any]]:

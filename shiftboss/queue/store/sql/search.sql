@@ -53,7 +53,7 @@ select e.looked, e.id, (
         union all
         select enqueued_at from shiftboss_finished where id = e.id
         limit 1),
-    f.*
+    null::smallint, f.*
 from edge e
 left join found f on true
 order by f.id desc
