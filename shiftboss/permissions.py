@@ -31,6 +31,8 @@ class Act(StrEnum):
     QUARANTINE = "quarantine"
     REPRIORITISE = "reprioritise"
     RESCHEDULE = "reschedule"
+    EDIT = "edit"
+    REVEAL = "reveal"
     PAUSE = "pause"
     RESUME = "resume"
     LIMIT = "limit"
@@ -54,6 +56,8 @@ PERMISSIONS: dict[Act, str] = {
     Act.QUARANTINE: "shiftboss.quarantine_job",
     Act.REPRIORITISE: "shiftboss.reprioritise_job",
     Act.RESCHEDULE: "shiftboss.reschedule_job",
+    Act.EDIT: "shiftboss.edit_job",
+    Act.REVEAL: "shiftboss.view_arguments",
     Act.PAUSE: "shiftboss.pause_queue",
     Act.RESUME: "shiftboss.resume_queue",
     Act.LIMIT: "shiftboss.limit_queue",
@@ -69,6 +73,8 @@ PERMISSIONS: dict[Act, str] = {
 }
 VIEW = "shiftboss.view_job"
 VIEW_AUDIT = "shiftboss.view_audit"
+VIEW_ARGUMENTS = PERMISSIONS[Act.REVEAL]
+"""Arguments hold customers' data: who reveals those of a job does an act, which the audit keeps."""
 VIEW_TRACEBACK = "shiftboss.view_traceback"
 """Tracebacks and what handlers have written: they show code, and now and then a customer's data."""
 

@@ -11,6 +11,7 @@ from shiftboss.acts.history import purge as purge
 from shiftboss.acts.jobs import Revision as Revision
 from shiftboss.acts.jobs import cancel as cancel
 from shiftboss.acts.jobs import discard as discard
+from shiftboss.acts.jobs import edit as edit
 from shiftboss.acts.jobs import expedite as expedite
 from shiftboss.acts.jobs import legal as legal
 from shiftboss.acts.jobs import quarantine as quarantine
@@ -18,6 +19,7 @@ from shiftboss.acts.jobs import reinstate as reinstate
 from shiftboss.acts.jobs import reprioritise as reprioritise
 from shiftboss.acts.jobs import rerun as rerun
 from shiftboss.acts.jobs import reschedule as reschedule
+from shiftboss.acts.jobs import reveal as reveal
 from shiftboss.acts.many import Sweep as Sweep
 from shiftboss.acts.many import Swept as Swept
 from shiftboss.acts.many import cancel_matching as cancel_matching

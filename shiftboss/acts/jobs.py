@@ -1,5 +1,6 @@
 """Acts on one job."""
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue import registry, states
 from shiftboss.queue.authority import read_key
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, UnknownTask
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State
 from shiftboss.queue.store import operate, read
@@ -35,7 +37,8 @@ def legal(state: State) -> list[Act]:
     }
     if state in FINAL:
         allowed.add(states.Verb.RERUN)
-    return [act for act in Act if act.value in allowed]
+    may_edit = state in FINAL or state is State.QUARANTINED
+    return [act for act in Act if act.value in allowed or (act is Act.EDIT and may_edit)]
 
 
 def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
@@ -130,6 +133,66 @@ def rerun(
         return Deed(before=before, after=after, jobs=1)
 
     return perform(Act.RERUN, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
+
+
+def edit(job_id: int, *, by: Person, args: str, reason: str = "", request_id: str | None = None) -> Acted:
+    """Run a finished or quarantined job as a new job with other arguments, a JSON text; `new_job_id` is its id.
+
+    The job itself stays as it is. `args` is `{"args": […], "kwargs": {…}}` as the record stores it. Raises
+    InvalidJob.
+    """
+    require(PERMISSIONS[Act.EDIT], by=by)
+    text = arguments(args)
+    job = _job(job_id)
+    limits = _limits_of(job)
+
+    def do() -> Deed:
+        answer = run(operate.edit(job_id, authority=SYSTEM, args=text, limits=limits))
+        if isinstance(answer, Unchanged):
+            _refuse(Act.EDIT, answer)
+        # No arguments in the audit: who may read it need not be one who may see them.
+        before = {"state": str(job.state), "args_sha256": args_digest(job.args)} if job else {}
+        return Deed(before=before, after={"state": str(answer.state), "new_job_id": str(answer.id)}, jobs=1)
+
+    asked = {"args_sha256": args_digest(text)}
+    return perform(Act.EDIT, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
+
+
+def reveal(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Keep in the audit that somebody looks at the arguments of a job; who has been let may read them then."""
+
+    def do() -> Deed:
+        if _job(job_id) is None:
+            raise NoSuchJob(f"there is no job {job_id}")
+        return Deed()
+
+    return perform(Act.REVEAL, do, by=by, reason=reason, request_id=request_id, job_id=job_id)
+
+
+def arguments(text: str) -> str:
+    """Arguments that somebody has typed, as a JSON text that the record can hold. Raises InvalidJob."""
+    if len(text.encode(errors="replace")) > (limit := conf.get().max_args_bytes):
+        raise InvalidJob(f"the arguments are more than {limit:,} bytes of JSON")
+    try:
+        typed = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise InvalidJob("the arguments are nested too deeply for JSON") from None
+    except ValueError as problem:
+        raise InvalidJob(f"the arguments are no JSON: {problem}") from None
+    if not (
+        isinstance(typed, dict)
+        and typed.keys() == {"args", "kwargs"}
+        and isinstance(typed["args"], list)
+        and isinstance(typed["kwargs"], dict)
+    ):
+        raise InvalidJob('the arguments are {"args": […], "kwargs": {…}}: a list and an object')
+    if "\\u0000" in text or any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidJob("the arguments hold a NUL or a lone surrogate: PostgreSQL cannot keep them")
+    return text
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON's")
 
 
 def _on_job(

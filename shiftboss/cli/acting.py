@@ -29,6 +29,7 @@ DONE = {
     Act.QUARANTINE: "quarantined",
     Act.REPRIORITISE: "reprioritised",
     Act.RESCHEDULE: "rescheduled",
+    Act.EDIT: "runs again with other arguments",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from shiftboss import acts
 from shiftboss.cli import bulk
-from shiftboss.cli.acting import act_on_each, check_consent, check_reason, confirm, permitted, person_of
+from shiftboss.cli.acting import act_on_each, check_consent, check_reason, confirm, permitted, person_of, worded
 from shiftboss.cli.command import (
     Commands,
     Refused,
@@ -25,7 +25,7 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
-from shiftboss.console import evidence, listing, words
+from shiftboss.console import evidence, listing, pretty, words
 from shiftboss.console.listing import job as as_job
 from shiftboss.console.sight import Seen, seen
 from shiftboss.console.stored import as_object
@@ -66,7 +66,7 @@ examples:
   shiftboss jobs list --state quarantined --before 4711
   shiftboss jobs list --state quarantined --format json | jq -r '.jobs[].id'
 
-Newest first. Arguments and results are shown by `shiftboss jobs show` only.
+Newest first. Results are shown by `shiftboss jobs show` only, arguments by `shiftboss jobs reveal`.
 """
 
 SHOW_EXAMPLES = """\
@@ -75,6 +75,13 @@ examples:
   shiftboss jobs show 4711 --format json | jq .attempts
 
 Besides the fields of the job: `acts` that its state allows now, `attempts` that did not succeed, `events`.
+"""
+
+REVEAL_EXAMPLES = """\
+examples:
+  shiftboss jobs reveal 4711 --reason "which invoice was it"
+
+The audit keeps who was told the arguments of which job.
 """
 
 ACT_HELP = {
@@ -86,6 +93,7 @@ ACT_HELP = {
     Act.QUARANTINE: "Hold waiting jobs back until somebody reinstates them",
     Act.REPRIORITISE: "Give waiting jobs another priority",
     Act.RESCHEDULE: "Set when waiting jobs are due",
+    Act.EDIT: "Run a finished or quarantined job with other arguments, as a new job",
 }
 
 ACT_EXAMPLES = {
@@ -108,6 +116,10 @@ ACT_EXAMPLES = {
   shiftboss jobs reschedule 4711 --due 2026-12-01T06:00:00+01:00
   shiftboss jobs reschedule 4711 --due "$(date -Is -d '+2 hours')"
 """,
+    Act.EDIT: """\
+  shiftboss jobs reveal 4711 > arguments.json
+  shiftboss jobs edit 4711 --args "$(cat arguments.json)" --reason "the address was wrong"
+""",
 }
 
 ACT_NOTES = """
@@ -124,6 +136,7 @@ CALLS = {
     Act.QUARANTINE: acts.quarantine,
     Act.REPRIORITISE: acts.reprioritise,
     Act.RESCHEDULE: acts.reschedule,
+    Act.EDIT: acts.edit,
 }
 
 
@@ -141,6 +154,10 @@ def declare(commands: Commands) -> None:
     showing.add_argument("id", type=identity, metavar="ID")
     take_person(showing)
     take_format(showing)
+    revealing = group.add("reveal", reveal, help="Print the arguments of a job", epilog=REVEAL_EXAMPLES)
+    revealing.add_argument("id", type=identity, metavar="ID")
+    take_reason(revealing, needed=False)
+    take_person(revealing)
     for act in CALLS:
         _declare_act(group, act)
 
@@ -160,6 +177,8 @@ def _declare_act(group: Commands, act: Act) -> None:
         parser.add_argument(
             "--priority", type=int, metavar="N", required=True, help="from -100 to 100; the highest runs first"
         )
+    if act is Act.EDIT:
+        parser.add_argument("--args", metavar="JSON", required=True, help='{"args": […], "kwargs": {…}}')
     if act is Act.RESCHEDULE:
         parser.add_argument(
             "--due", type=_time, metavar="TIME", required=True, help="ISO 8601 with an offset from UTC, or Z"
@@ -240,6 +259,17 @@ def show(given: argparse.Namespace) -> int:
     return 0
 
 
+def reveal(given: argparse.Namespace) -> int:
+    """Print the arguments of one job, digit by digit as they are stored."""
+    open_record(given)
+    worded(lambda: acts.reveal(given.id, by=permitted(Act.REVEAL, given), reason=given.reason))
+    job = answer(read.job(authority=SYSTEM, job_id=given.id))
+    if job is None:
+        raise Refused(f"there is no job {given.id}")
+    print(pretty.indented(job.args))
+    return 0
+
+
 def states(text: str) -> frozenset[State]:
     """The states in a text with commas between them, as an option's type."""
     try:
@@ -271,6 +301,8 @@ def _wish(act: Act, given: argparse.Namespace) -> tuple[dict[str, Any], str]:
             return {"priority": given.priority}, str(given.priority)
         case Act.RESCHEDULE:
             return {"due_at": given.due}, moment(given.due)
+        case Act.EDIT:
+            return {"args": given.args}, ""
     return {}, ""
 
 
@@ -285,7 +317,12 @@ def _named(act: Act, ids: Sequence[int]) -> str:
 
 
 def _as_text(job: JobDetail, attempts: Sequence[AttemptRow], events: Sequence[EventRow], *, by: Person) -> str:
-    told = as_object(job) | {"kind": job.kind, "retry_kind": present_retry_kind(job, attempts)}
+    told = as_object(job) | {
+        "args": None,
+        "args_sha256": args_digest(job.args),
+        "kind": job.kind,
+        "retry_kind": present_retry_kind(job, attempts),
+    }
     fields = {name: value for name, value in told.items() if value not in (None, [], "{}", "")}
     width = max(map(len, fields))
     parts = [

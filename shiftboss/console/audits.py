@@ -76,8 +76,8 @@ def _change(row: AuditRow) -> str:
             return f"{before.get('priority')} → {after.get('priority')}"
         case Act.RESCHEDULE:
             return f"{stored(before.get('due_at'))} → {stored(after.get('due_at'))}"
-        case Act.RERUN:
-            return ""  # the new job is named
+        case Act.RERUN | Act.EDIT | Act.REVEAL:
+            return ""  # the new job is named; to look changes nothing
         case Act.CANCEL if after.get("state") == State.RUNNING:
             return _("end requested")
         case Act.LIMIT:

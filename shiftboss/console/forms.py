@@ -10,7 +10,10 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
+from shiftboss.acts.jobs import arguments
 from shiftboss.conf import ConfigError, check_queue
+from shiftboss.queue.errors import InvalidJob
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.store.queues import MAX_CONCURRENCY
 
 
@@ -37,6 +40,30 @@ class ReasonForm(forms.Form):
     def facts(self) -> dict[str, str]:
         """What was filled in, as the sentence about the act says it."""
         return {}
+
+
+class EditForm(ReasonForm):
+    """Other arguments. `confirmed` is the digest of those whose difference was shown: only they are taken."""
+
+    args = forms.CharField(widget=forms.Textarea, strip=False, validators=[ProhibitNullCharactersValidator()])
+    confirmed = forms.CharField(max_length=64, required=False)
+
+    def clean_args(self) -> str:
+        """A JSON text that the record can hold."""
+        try:
+            return arguments(self.cleaned_data["args"])
+        except InvalidJob as problem:
+            raise ValidationError(str(problem)) from None
+
+    @property
+    def digest(self) -> str:
+        """What these arguments are told by."""
+        return args_digest(self.cleaned_data["args"])
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """The arguments and the reason."""
+        return {name: value for name, value in super().wish.items() if name != "confirmed"}
 
 
 class RerunForm(ReasonForm):

@@ -10,6 +10,7 @@ from shiftboss.console.stored import as_object
 from shiftboss.permissions import Person
 from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.backfill import BackfillRow
@@ -64,9 +65,12 @@ def job(
     """One job for `stored.dumps`: what it is, what its state allows, its events, its attempts as `by` sees them.
 
     Retries of the job itself say of which kind they are; `kind` tells a rerun and a backfill's job from others.
+    Its arguments are told by their digest alone: to reveal them is an act.
     """
     return {
         **as_object(found),
+        "args": None,
+        "args_sha256": args_digest(found.args),
         "kind": found.kind,
         "retry_kind": present_retry_kind(found, attempts),
         "acts": acts.legal(found.state),

@@ -75,6 +75,10 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("Job {job} was expedited: it is available now.")
         case Act.RERUN, _before, _after:
             return _("Job {new_job} is the rerun of job {job}.")
+        case Act.EDIT, _before, _after:
+            return _("Job {new_job} runs job {job} with other arguments.")
+        case Act.REVEAL, _before, _after:
+            return _("The arguments of job {job} are shown to you for a while; the audit says so.")
         case Act.REINSTATE, _before, _after:
             return _("Job {job} was reinstated: it is available again.")
         case Act.DISCARD, _before, _after:

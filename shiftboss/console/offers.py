@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import Acted
-from shiftboss.console.forms import DueForm, PriorityForm, ReasonForm, RerunForm
+from shiftboss.console.forms import DueForm, EditForm, PriorityForm, ReasonForm, RerunForm
 from shiftboss.permissions import NEED_REASON, Act, Person
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import JobDetail
@@ -53,6 +53,24 @@ ACTS = (
         effect=_("The same task runs once more with the same arguments, as a new job."),
         perform=acts.rerun,
         form=RerunForm,
+    ),
+    JobAct(
+        act=Act.EDIT,
+        resource="edits",
+        question=_("Run job %(job)s with other arguments?"),
+        effect=_("A new job of the same task runs with them, linked to this one. This one stays as it is."),
+        perform=acts.edit,
+        form=EditForm,
+        minor=True,
+    ),
+    JobAct(
+        act=Act.REVEAL,
+        resource="reveals",
+        question=_("Reveal the arguments of job %(job)s?"),
+        effect=_(
+            "They are shown to you, until you log out or half an hour has passed. The audit keeps that you looked."
+        ),
+        perform=acts.reveal,
     ),
     JobAct(
         act=Act.EXPEDITE,

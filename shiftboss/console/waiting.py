@@ -16,6 +16,7 @@ from shiftboss.console.text import duration, number, since, visible
 from shiftboss.queue.jobs import JobDetail
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.obstacles import AHEAD_CAP, Obstacles
+from shiftboss.queue.store.queues import Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,14 @@ def reasons(job: JobDetail, obstacles: Obstacles | None, *, now: datetime) -> li
     if job.state is State.AVAILABLE:
         found += _of_the_others(job, obstacles, busy=bool(found))
     return found
+
+
+def limit_of(found: Obstacles | None) -> str | None:
+    """The limit of the job's queue and how much of it is taken, in words; None where there is none."""
+    if found is None or found.concurrency is None:
+        return None
+    limit = words.limit(Limit(found.concurrency, found.sequential).word)
+    return _("%(limit)s, %(taken)s taken") % {"limit": limit, "taken": number(found.taken)}
 
 
 def _held(job: JobDetail) -> Reason:

@@ -69,6 +69,8 @@ ACTS: dict[str, Promise] = {
     Act.QUARANTINE: pgettext_lazy("act", "Quarantine"),
     Act.REPRIORITISE: pgettext_lazy("act", "Change priority"),
     Act.RESCHEDULE: pgettext_lazy("act", "Reschedule"),
+    Act.EDIT: pgettext_lazy("act", "Edit and rerun"),
+    Act.REVEAL: pgettext_lazy("act", "Reveal arguments"),
     Act.PAUSE: pgettext_lazy("act", "Pause"),
     Act.RESUME: pgettext_lazy("act", "Resume"),
     Act.LIMIT: pgettext_lazy("act", "Limit"),

@@ -18,6 +18,8 @@ discard         .         .         .      .       yes       yes    yes        .
 quarantine      .         .         .      .       yes       yes    yes        .         .        yes
 reprioritise    .         .         .      .       yes       yes    yes        .         .        yes
 reschedule      .         .         .      .       yes       yes    yes        .         .        yes
+edit            .         .         .      .       yes       yes    yes        .         .        yes
+reveal          .         .         .      .       yes       yes    yes        .         .        yes
 pause           .         .         .      .       yes       yes    yes        .         .        yes
 resume          .         .         .      .       yes       yes    yes        .         .        yes
 limit           .         .         .      .       yes       yes    yes        .         .        yes

@@ -206,11 +206,11 @@ def test_a_limit_is_seen_wherever_its_jobs_wait(client: Any) -> None:
 
     assert overview() == []
     acts.limit("mail", by=person(), limit=3, reason="because")
-    assert "Queue mail runs at most 3 jobs at once: 0 of 3 slots are taken." in page(mail)
+    assert "3 at once, 0 taken" in page(mail)
     assert "at once" not in page(other)
     assert overview() == ["limit 3"]
     acts.limit("mail", by=person(), limit=LimitWord.SEQUENTIAL, reason="because")
-    assert "Queue mail runs one job at a time in strict order: 0 of 1 slots are taken." in page(mail)
+    assert "one at a time in strict order, 0 taken" in page(mail)
     assert overview() == ["one at a time"]
     acts.limit("mail", by=person(), limit=LimitWord.NONE, reason="because")
     assert "in strict order" not in page(mail)

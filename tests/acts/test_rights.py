@@ -3,6 +3,7 @@
 Whether it was done is asked of the record, not of the answer.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import date, datetime
@@ -21,6 +22,7 @@ from shiftboss.console.views import backfills, workers
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
+from shiftboss.queue.payload import args_digest
 from shiftboss.queue.store import backfill
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.statement import run
@@ -39,11 +41,19 @@ MAKE: dict[str, Callable[[int], Any]] = {
     Act.QUARANTINE: making.available,
     Act.REPRIORITISE: making.scheduled,
     Act.RESCHEDULE: making.scheduled,
+    Act.EDIT: making.quarantined,
+    Act.REVEAL: making.scheduled,
 }
 """A job for each act on jobs."""
 
 DUE = "2090-01-31T12:00:00+00:00"
-EXTRA: dict[str, dict[str, Any]] = {Act.REPRIORITISE: {"priority": 7}, Act.RESCHEDULE: {"due_at": DUE}}
+OTHER = '{"args": [7], "kwargs": {}}'
+EXTRA: dict[str, dict[str, Any]] = {
+    Act.REPRIORITISE: {"priority": 7},
+    Act.RESCHEDULE: {"due_at": DUE},
+    Act.EDIT: {"args": OTHER, "confirmed": args_digest(OTHER)},
+}
+IN_API = {**EXTRA, Act.EDIT: {"arguments": json.loads(OTHER)}}
 TOKENS = {"token", "revoked"}
 
 
@@ -202,7 +212,7 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
             answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
         assert len(answers) == 1, "all of these are for the same people"
         return answers == {200}
-    body = {"reason": "because", **EXTRA.get(act, {})}
+    body = {"reason": "because", **IN_API.get(act, {})}
     if act in ON_QUEUES:
         body |= {"queue": thing} | ({"limit": 3} if act == Act.LIMIT else {})
         client.post(f"/api/v1/queues/{act}", body, content_type="application/json")
@@ -260,7 +270,11 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
     if act in ON_WORKERS:
         cli.main(["workers", ON_WORKERS[Act(act)], str(thing), "--yes", *reason, *by])
         return None
-    more = {Act.REPRIORITISE: ["--priority", "7"], Act.RESCHEDULE: ["--due", DUE]}.get(Act(act), [])
+    more = {
+        Act.REPRIORITISE: ["--priority", "7"],
+        Act.RESCHEDULE: ["--due", DUE],
+        Act.EDIT: ["--args", OTHER],
+    }.get(Act(act), [])
     yes = ["--yes"] if act in (Act.CANCEL, Act.DISCARD) else []
     cli.main(["jobs", act, str(thing), *more, *yes, *reason, *by])
     return None
@@ -284,6 +298,7 @@ def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
         Act.REVOKE_TOKEN: lambda: tokens.revoke(thing, by=by),
         Act.REPRIORITISE: lambda: acts.reprioritise(thing, by=by, priority=7),
         Act.RESCHEDULE: lambda: acts.reschedule(thing, by=by, due_at=datetime.fromisoformat(DUE)),
+        Act.EDIT: lambda: acts.edit(thing, by=by, args=OTHER),
     }
     with suppress(NotAllowed):
         do.get(act, lambda: getattr(acts, act)(thing, by=by, reason="because"))()
@@ -313,6 +328,8 @@ def was_done(act: str, thing: Any, do: Callable[[], bool | None]) -> bool:
     if act in LOOKS:
         return bool(sight)
     changed = seen(thing) != before
+    if act == Act.REVEAL:  # who looks changes nothing but the audit
+        changed = entries() > kept
     assert entries() - kept == changed, "what was done is in the audit, and nothing else is"
     return changed
 

@@ -11,7 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from shiftboss.acts import performing
-from shiftboss.console.offers import ACTS, JobAct
+from shiftboss.console import offers
+from shiftboss.console.offers import JobAct
 from shiftboss.permissions import PERMISSIONS, ROLES, Act
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate, read
@@ -27,11 +28,14 @@ LEGAL = {
     State.AVAILABLE: WAITING,
     State.RETRYABLE: WAITING | {"expeditions"},
     State.RUNNING: {"cancellations"},
-    State.QUARANTINED: {"reinstatements", "discards", "cancellations"},
-    State.COMPLETED: {"reruns"},
-    State.CANCELLED: {"reruns"},
-    State.DISCARDED: {"reruns"},
+    State.QUARANTINED: {"reinstatements", "discards", "cancellations", "edits"},
+    State.COMPLETED: {"reruns", "edits"},
+    State.CANCELLED: {"reruns", "edits"},
+    State.DISCARDED: {"reruns", "edits"},
 }
+ACTS = [act for act in offers.ACTS if act.resource not in {"edits", "reveals"}]
+"""Those that are done at once, on one form; `test_arguments` has the others."""
+
 AFTERWARDS = {
     "cancellations": State.CANCELLED,
     "expeditions": State.AVAILABLE,
@@ -44,8 +48,8 @@ EACH = pytest.mark.parametrize("act", ACTS, ids=[act.resource for act in ACTS])
 
 
 def offered(page: str) -> set[str]:
-    """The acts whose links stand on a page."""
-    return set(re.findall(r'href="/jobs/\d+/(\w+)/[^"]*" data-dialog', page))
+    """The acts whose links stand on a page; arguments can be revealed in any state."""
+    return set(re.findall(r'href="/jobs/\d+/(\w+)/[^"]*" data-dialog', page)) - {"reveals"}
 
 
 def hidden(page: str, name: str) -> str:
@@ -72,7 +76,7 @@ def test_each_state_offers_the_acts_that_are_legal_and_no_other(browser: Client,
     job_id = scenes.job_in(state)
     assert offered(browser.get(f"/jobs/{job_id}/").content.decode()) == LEGAL[state]
     listed = offered(browser.get(f"/jobs/?state={state}").content.decode())
-    assert listed == LEGAL[state] - {"reprioritisations", "reschedulings", "quarantines"} - (
+    assert listed == LEGAL[state] - {"reprioritisations", "reschedulings", "quarantines", "edits"} - (
         {"cancellations"} if state is State.QUARANTINED else set()
     )
 
@@ -198,7 +202,7 @@ def test_a_page_from_before_the_job_moved_on_says_where_it_stands_and_what_can_b
     assert response.status_code == 409
     page = response.content.decode()
     assert f"Job {job_id} has moved on: it is discarded" in page
-    assert offered(page) == {"reruns"}
+    assert offered(page) == LEGAL[State.DISCARDED]
     assert f'href="/jobs/{job_id}/"' in page
 
 

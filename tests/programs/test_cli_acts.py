@@ -33,6 +33,7 @@ ACTS: dict[Act, tuple[Callable[[int], Any], list[str], str]] = {
     Act.QUARANTINE: (making.scheduled, [], "quarantined"),
     Act.REPRIORITISE: (making.scheduled, ["--priority", "-7"], "scheduled"),
     Act.RESCHEDULE: (making.scheduled, ["--due", "2090-01-01T12:00:00+02:00"], "scheduled"),
+    Act.EDIT: (making.quarantined, ["--args", '{"args": [2], "kwargs": {}}'], "quarantined"),
 }
 """How a job is made that the act fits, what it wants to know, and where the job stands then."""
 
@@ -57,7 +58,7 @@ def entries(**of: Any) -> list[AuditRow]:
 
 
 def test_every_act_on_a_job_is_a_command_and_is_tried_here() -> None:
-    beside_jobs = {Act.PAUSE, Act.RESUME, Act.LIMIT, Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN}
+    beside_jobs = {Act.PAUSE, Act.RESUME, Act.LIMIT, Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, Act.REVEAL}
     of_others = {act for act in Act if act.endswith(("_backfill", "_worker"))}
     assert set(ACTS) == set(jobs.CALLS) == set(Act) - beside_jobs - of_others
 

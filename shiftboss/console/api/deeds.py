@@ -1,6 +1,8 @@
 """What people do: each act under its own address, and all of them through `acts`."""
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from django.http import HttpRequest
@@ -10,7 +12,12 @@ from shiftboss import acts
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
 from shiftboss.console.api.reads import answers, backfill_number, job_number, worker_number
+from shiftboss.console.record import bounded
+from shiftboss.console.stored import Stored
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act
+from shiftboss.queue.authority import System
+from shiftboss.queue.store import read
+from shiftboss.queue.store.statement import run
 
 router = Router()
 
@@ -86,6 +93,38 @@ def rerun(request: HttpRequest, job_id: str, payload: schemas.Rerun = PLAIN_RERU
     return acts.rerun(
         job_number(job_id), by=caller(request), revision=payload.revision, reason=payload.reason, request_id=key
     )
+
+
+@_route(
+    Act.EDIT,
+    "/jobs/{job_id}/edit",
+    "jobs",
+    "Edit and rerun a job",
+    "Runs a finished or quarantined job with other arguments, as a new job: `new_job_id`. The job itself stays as "
+    "it is.",
+)
+def edit(request: HttpRequest, job_id: str, payload: schemas.Edit, key: Key = None) -> Any:
+    """A new job with other arguments."""
+    text = json.dumps(payload.arguments.model_dump(), ensure_ascii=False)
+    return acts.edit(job_number(job_id), by=caller(request), args=text, reason=payload.reason, request_id=key)
+
+
+@router.post(
+    f"/jobs/{{job_id}}/{Act.REVEAL}",
+    response=answers(schemas.Revealed, 400, 404, 409, 411, 413, 415),
+    summary="Reveal the arguments of a job",
+    description="Tells them, and keeps in the audit that the caller was told. "
+    f"Needs the permission `{PERMISSIONS[Act.REVEAL]}`.",
+    tags=["jobs"],
+    operation_id=Act.REVEAL.value,
+)
+def reveal(request: HttpRequest, job_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None) -> Any:
+    """The arguments."""
+    number = job_number(job_id)
+    acted = acts.reveal(number, by=caller(request), reason=payload.reason, request_id=key)
+    with bounded():
+        found = run(read.job(authority=System(), job_id=number))
+    return {**asdict(acted), "args": None if found is None else Stored(found.args)}
 
 
 @_route(

@@ -52,6 +52,19 @@ class Rerun(Reasoned):
     revision: Revision = Field(Revision.SAME, description="that of the job, or what the task's code says now")
 
 
+class Arguments(Given):
+    """The arguments of a call."""
+
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+class Edit(Reasoned):
+    """Other arguments for a new job of the same task."""
+
+    arguments: Arguments = Field(description="as `POST jobs/{job_id}/reveal` tells those of the job")
+
+
 class Reprioritise(Reasoned):
     """Another priority."""
 
@@ -113,13 +126,19 @@ class Acted(Shown):
         "`sequential` or `unlimited`; `running`, `draining` or `stopping` of a worker",
     )
     after: str | None = Field(None, description="a running job whose end was asked for is still `running`")
-    new_job_id: Id | None = Field(None, description="of a rerun")
+    new_job_id: Id | None = Field(None, description="of a rerun or an edit")
     backfill_id: Id | None = None
     worker_id: Id | None = None
     items: int | None = Field(
         None, description="how many of a backfill were cancelled or asked to end, or are to run again"
     )
     repeated: bool = Field(False, description="the same Idempotency-Key had done it before; it was not done again")
+
+
+class Revealed(Acted):
+    """What was revealed."""
+
+    args: Json = Field(description="the job's arguments, as they are stored")
 
 
 class Problem(Shown):
@@ -227,7 +246,10 @@ class JobDetail(Job):
     key: str | None
     tags: list[str]
     meta: Json
-    args: Json
+    args: None = Field(
+        description="arguments are not told here: to reveal them is an act, `POST jobs/{job_id}/reveal`"
+    )
+    args_sha256: str = Field(description="the digest by which they can be told from others")
     result: Json
     suspect: bool
     lease_seconds_left: float | None

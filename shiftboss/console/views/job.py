@@ -3,11 +3,11 @@
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from shiftboss.console import audits, filters, live, offers, timeline, waiting
+from shiftboss.console import audits, filters, live, offers, revealing, timeline, waiting
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.sight import seen
-from shiftboss.permissions import VIEW_AUDIT
+from shiftboss.permissions import VIEW_ARGUMENTS, VIEW_AUDIT
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.jobs import present_retry_kind, retry_kinds
@@ -31,11 +31,15 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
     context = {
         "job": job,
         "attempts": list(zip(seen(attempts, by=person), retry_kinds(attempts), strict=False)),
+        "args": job.args if revealing.is_revealed(request, job_id) and person.allows(VIEW_ARGUMENTS) else None,
+        "may_reveal": person.allows(VIEW_ARGUMENTS),
+        "view_arguments": VIEW_ARGUMENTS,
         "args_sha256": args_digest(job.args),
         "retry": present_retry_kind(job, attempts),
         "waiting": WAITING,
         "events": events,
         "offers": offers.on_page(job, to=person),
+        "queue_limit": waiting.limit_of(in_its_way),
         "reasons": waiting.reasons(job, in_its_way, now=now),
         "moments": timeline.moments(job, attempts, events, acts_on_it if sees_acts else [], now=now),
         "reruns": audits.reruns(acts_on_it),

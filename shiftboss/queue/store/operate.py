@@ -5,6 +5,7 @@ calls `hold` first. Rows that a verb did not change are told apart by where they
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -43,6 +44,7 @@ _HOLD_BACK = Statement("hold_back", _changed)
 _HOLD_AGAIN = Statement("hold_again", _changed)
 _REPRIORITISE = Statement("reprioritise", _changed)
 _RESCHEDULE = Statement("reschedule", _changed)
+_EDIT = Statement("edit", lambda id, state, at, _: Enqueued(id, State(state), at))
 _RERUN = Statement("rerun", lambda id, state, at, _: Enqueued(id, State(state), at))
 _STANDING = Statement("standing", lambda id, state, holder: (id, None if state is None else State(state), holder))
 _MATCHING = Statement("matching", lambda id: int(id))
@@ -194,11 +196,30 @@ def rerun(
     rows: list[Enqueued] = yield _RERUN.call(id=job_id, **wished, **limits.params())
     if rows:
         return rows[0]
+    return (yield from _why_no_copy(job_id, FINAL))
+
+
+def edit(job_id: int, *, authority: Authority, args: str, limits: Limits) -> Verb[Enqueued | Unchanged]:
+    """Run a finished or quarantined job as a new job with other arguments (a JSON text), as by `rerun`.
+
+    The job itself stays as it is. Raises NotAllowed where the project's authorizer refuses.
+    """
+    require_system(authority, "edit")
+    if guards_queues() and (job := (yield from read.job(authority=authority, job_id=job_id))) is not None:
+        require_queue(authority=authority, queue=job.queue, task=job.task)
+    rows: list[Enqueued] = yield _EDIT.call(id=job_id, args=args, **limits.params())
+    if rows:
+        return rows[0]
+    return (yield from _why_no_copy(job_id, FINAL | {State.QUARANTINED}))
+
+
+def _why_no_copy(job_id: int, legal: AbstractSet[State]) -> Verb[Unchanged]:
+    """Why no new job was made of one that may be copied in these states."""
     [standing] = yield _STANDING.call(ids=[job_id], owner=None)
     _, state, holder = standing
     if state is None:
         return Unchanged(job_id, Why.MISSING)
-    if state not in FINAL:
+    if state not in legal:
         return Unchanged(job_id, Why.STATE, state)
     return Unchanged(job_id, Why.BUSY if holder is None else Why.KEY_HELD, state, holder)
 
