@@ -97,13 +97,13 @@ def _of_the_job(job: JobDetail, ended_by: str) -> Iterator[Moment]:
 
 def _of_attempts(attempts: Iterable[AttemptRow]) -> Iterator[Moment]:
     for attempt in attempts:
-        under = {"fence": attempt.fence, "worker_id": attempt.worker_id}
+        fence, worker_id = attempt.fence, attempt.worker_id
         if attempt.started_at is not None:
-            yield Moment(attempt.started_at, _("Started"), **under)
+            yield Moment(attempt.started_at, _("Started"), fence=fence, worker_id=worker_id)
         error = ": ".join(part for part in (attempt.error_type, attempt.error_message) if part)
         wrong = attempt.outcome in {"failed", "lost"}
         what = words.spoken(words.OUTCOMES, attempt.outcome).capitalize()
-        yield Moment(attempt.ended_at, what, error or attempt.error_code or "", wrong=wrong, **under)
+        yield Moment(attempt.ended_at, what, error or attempt.error_code or "", fence, worker_id, wrong=wrong)
 
 
 def _of_the_last_run(job: JobDetail, attempts: Sequence[AttemptRow]) -> Iterator[Moment]:
