@@ -31,8 +31,8 @@ HANDLERS_OWN = "event"
 register = template.Library()
 
 register.filter("number", text.number)
+register.filter("rounded", lambda value: text.number(round(value)))
 register.filter("duration", text.duration)
-register.filter("exact_text", text.exact)
 register.filter("is_late", verdict.is_late)
 register.filter("late_after", verdict.late_after)
 register.filter("is_lost", verdict.is_lost)
@@ -139,9 +139,9 @@ def retry(name: str | None) -> str:
 
 
 @register.filter
-def since(value: datetime) -> str:
+def since(value: datetime) -> SafeString:
     """The time from which on something is so."""
-    return text.since(value, timezone.now())
+    return _at(value, "since", text.since(value, timezone.now()))
 
 
 @register.filter
@@ -198,10 +198,27 @@ def moment(value: datetime | None) -> SafeString:
     )
 
 
+def _at(value: datetime, form: str, said: str) -> SafeString:
+    """A time that is written out in UTC. A script writes it in the reader's own zone; UTC stays as the title."""
+    return format_html(
+        '<time datetime="{}" data-form="{}" title="{}">{}</time>',
+        value.astimezone(UTC).isoformat(timespec="milliseconds"),
+        form,
+        text.exact(value),
+        said,
+    )
+
+
 @register.filter
-def clock(value: datetime) -> str:
-    """The time of day in UTC."""
-    return f"{value.astimezone(UTC):%H:%M:%S} UTC"
+def exact_text(value: datetime) -> SafeString:
+    """A time to the millisecond."""
+    return _at(value, "exact", text.exact(value))
+
+
+@register.filter
+def clock(value: datetime) -> SafeString:
+    """The time of day to the second."""
+    return _at(value, "clock", f"{value.astimezone(UTC):%H:%M:%S} UTC")
 
 
 @register.simple_tag

@@ -96,7 +96,7 @@ def test_a_paused_one_says_what_that_means_and_its_forms_say_what_there_is(brows
         return text_of(browser.get(f"/backfills/{number}/{path}").content)
 
     assert re.search(
-        r"Paused since \d\d:\d\d UTC: no more of its items are enqueued\. Jobs that it has go on\.", said()
+        r"Paused since \d\d:\d\d UTC ?: no more of its items are enqueued\. Jobs that it has go on\.", said()
     )
     assert "1 live · 1 quarantined · 1 completed · 1 discarded" in said("cancellations/")
     assert "It is paused: nothing is enqueued before somebody resumes it." in said("retries/")

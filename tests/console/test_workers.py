@@ -198,7 +198,7 @@ def test_a_worker_is_drained_with_a_reason_and_the_audit_keeps_it(browser: Clien
     assert order_of(worker) == ("drain", "kim")
     text = page(browser, f"/workers/{worker}/")
     assert f'Worker <a href="/workers/{worker}/">{worker}</a> is told to drain' in text
-    assert re.search(r"<b>Drain</b> ordered by <bdi>kim</bdi> at \d\d:\d\d UTC", text)
+    assert re.search(r"<b>Drain</b> ordered by <bdi>kim</bdi> at <time[^>]*>\d\d:\d\d UTC</time>", text)
     assert 'class="state draining"' in text
     assert "drains/" not in text
     [entry] = run(audit.entries(authority=SYSTEM, limit=1))
