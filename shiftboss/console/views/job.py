@@ -3,10 +3,10 @@
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from shiftboss.console import audits, filters, live, offers, revealing, timeline, waiting
+from shiftboss.console import audits, comparing, filters, live, offers, revealing, timeline, waiting
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
-from shiftboss.console.sight import seen
+from shiftboss.console.sight import Seen, seen
 from shiftboss.permissions import VIEW_ARGUMENTS, VIEW_AUDIT
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
@@ -28,13 +28,15 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         events = run(read.events(authority=System(), job_id=job_id))
         acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
         in_its_way = run(obstacles.of(job, authority=System())) if job.state in WAITING else None
+    shown, digest = seen(attempts, by=person), args_digest(job.args)
     context = {
         "job": job,
-        "attempts": list(zip(seen(attempts, by=person), retry_kinds(attempts), strict=False)),
+        "attempts": list(zip(shown, retry_kinds(attempts), _beside(shown), strict=False)),
+        "compared": comparing.compare(shown, request.GET, args_sha256=digest),
         "args": job.args if revealing.is_revealed(request, job_id) and person.allows(VIEW_ARGUMENTS) else None,
         "may_reveal": person.allows(VIEW_ARGUMENTS),
         "view_arguments": VIEW_ARGUMENTS,
-        "args_sha256": args_digest(job.args),
+        "args_sha256": digest,
         "retry": present_retry_kind(job, attempts),
         "waiting": WAITING,
         "events": events,
@@ -46,6 +48,11 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         "acts": audits.lines(acts_on_it) if sees_acts else [],
     }
     return live.answer(request, "job", context)
+
+
+def _beside(attempts: list[Seen]) -> list[int | None]:
+    """Of each attempt the fence of the one after it, with which it may be compared."""
+    return [*(one.row.fence for one in attempts[1:]), None]
 
 
 def read_job(job_id: int) -> JobDetail:

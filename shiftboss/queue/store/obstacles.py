@@ -43,7 +43,7 @@ _OBSTACLES = Statement("obstacles", Obstacles)
 def of(job: JobDetail, *, authority: Authority) -> Verb[Obstacles]:
     """What stands in the way of this job. System only."""
     require_system(authority, "obstacles")
-    [found] = yield _OBSTACLES.call(
+    rows: list[Obstacles] = yield _OBSTACLES.call(
         id=job.id, queue=job.queue, task=job.task, priority=job.priority, due_at=job.due_at, cap=AHEAD_CAP
     )
-    return found
+    return rows[0]
