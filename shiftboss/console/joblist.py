@@ -166,7 +166,9 @@ def completions(wanted: JobFilter, counts: Iterable[Count], page: JobPage) -> li
         [("queue", name) for name in queues] + [("task", name) for name in tasks] + [("tag", tag) for tag in tags]
     )
     further = [
-        Term(name=name, values=(Text((text,)),)) for name, text in names if name not in told or name == "tag"
+        Term(name=name, values=(Text((text,)),))
+        for name, text in names
+        if (name not in told or name == "tag") and text.isprintable()
     ]
     return [str(of([*wanted.asked.terms, term])) for term in further[:COMPLETIONS]]
 
