@@ -1,6 +1,7 @@
 """Errors that pages answer, in one table: what happened, the status, and what is said."""
 
 from functools import wraps
+from typing import Any
 
 import django.db
 import psycopg
@@ -10,12 +11,16 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from shiftboss.console import strip
 from shiftboss.console.csrf import StaleForm
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.people import NotStaff
+from shiftboss.console.permissions import passed
 from shiftboss.console.signature import View
 from shiftboss.permissions import Lacking
-from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchWorker
+from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchOperation, NoSuchWorker
+
+UNAVAILABLE = 503
 
 # The first class that fits is the answer: (error, status, headline, advice with the error's own facts).
 ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
@@ -30,6 +35,12 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         404,
         _("There is no such worker"),
         _("It never existed, or it was forgotten a day after its end. The page of the workers shows all that do."),
+    ),
+    (
+        NoSuchOperation,
+        404,
+        _("There is no such act"),
+        _("The audit shows all that were done."),
     ),
     (
         NoSuchJob,
@@ -110,7 +121,9 @@ def _page(request: HttpRequest, problem: Exception) -> HttpResponseBase:
     cause = problem.__cause__ if isinstance(problem, django.db.Error) else problem
     for error, status, headline, advice in ANSWERS:
         if isinstance(cause, error):
-            context = {"headline": headline, "advice": str(advice) % vars(cause), "status": status}
+            context: dict[str, Any] = {"headline": headline, "advice": str(advice) % vars(cause), "status": status}
+            if status == UNAVAILABLE and passed(request):
+                context["strip"] = strip.remembered(request)
             response = render(request, "shiftboss/error.html", context, status=status)
             response.headers["Cache-Control"] = "no-store"
             return response

@@ -1,12 +1,15 @@
-"""What stands around every page: who is logged in, where one can go, and what an act has just done."""
+"""What stands around every page: the strip, who is logged in, where one can go, and what an act has just done."""
 
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
-from shiftboss.console import news
+from shiftboss.console import news, strip
 from shiftboss.console.people import person_of
+from shiftboss.console.results import take as result
 from shiftboss.permissions import VIEW_AUDIT
 
 
@@ -15,7 +18,9 @@ def around(request: HttpRequest, here: str) -> dict[str, Any]:
     return {
         "here": here,
         "loaded_at": timezone.now(),
-        "news": news.take(request),
+        "news": news.take(request) or result(request),
         "person": request.user,
+        # only pages without a live part, which has a strip of its own, ask for it
+        "strip": SimpleLazyObject(partial(strip.shown, request)),
         "sees_audit": person_of(request).allows(VIEW_AUDIT),
     }

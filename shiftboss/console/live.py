@@ -15,7 +15,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 from django_htmx.middleware import HtmxDetails
 
-from shiftboss.console import frame
+from shiftboss.console import frame, strip
 
 VERSION_HEADER = "Shiftboss-Version"
 
@@ -26,8 +26,14 @@ def is_refresh(request: HttpRequest) -> bool:
 
 
 def answer(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
-    """The page, or to a refresh its live part, or 204 where the version sent is still the newest."""
-    part = render_to_string(f"shiftboss/_{name}.html", context, request=request)
+    """The page, or to a refresh its live part, or 204 where the version sent is still the newest.
+
+    The strip stands above the part and is refreshed with it; of a `Whole` in the context it says what that says.
+    """
+    above = {"strip": strip.shown(request, context.get("whole"))}
+    part = "".join(
+        render_to_string(f"shiftboss/_{piece}.html", context | above, request=request) for piece in ("strip", name)
+    )
     version = blake2b(part.encode(), digest_size=12).hexdigest()
     if not is_refresh(request):
         template = f"shiftboss/{name}.html"

@@ -34,6 +34,11 @@ def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
     }
 
 
+def waits(request: HttpRequest) -> bool:
+    """Whether somebody has just done something, and is to see what came of it."""
+    return _KEY in request.session
+
+
 def take(request: HttpRequest) -> SafeString | None:
     """The sentence that was kept, once."""
     kept = request.session.pop(_KEY, None)
@@ -67,6 +72,13 @@ def _worker(request: HttpRequest, worker_id: int | None) -> SafeString | str:
 
 def _template(act: Act, before: str | None, after: str | None) -> str:
     match act, before, after:
+        case Act.CANCEL, "waiting", "left":
+            return _(
+                "{items} jobs of queue {queue} were cancelled, or are asked to end; {left} had moved on, or were in"
+                " somebody else's hands."
+            )
+        case Act.CANCEL, "waiting", _after:
+            return _("{items} jobs of queue {queue} were cancelled, or are asked to end.")
         case Act.CANCEL, _before, "running":
             return _("Job {job} runs; its end has been requested.")
         case Act.CANCEL, _before, _after:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django_htmx.http import HttpResponseClientRedirect
 
-from shiftboss.console import addresses
+from shiftboss.console import addresses, news, whole
 from shiftboss.console.live import is_refresh
 from shiftboss.console.people import NotStaff, person_of
 from shiftboss.console.signature import View
@@ -28,9 +28,20 @@ def required(view: View, *, permission: str = VIEW) -> View:
         if not (request.user.is_active and getattr(request.user, "is_staff", False)):
             raise NotStaff("the console is for staff")
         require(permission, by=person_of(request))
+        setattr(request, _PASSED, True)
+        if news.waits(request):
+            whole.forget()
         return view(request, **arguments)
 
     return guarded
+
+
+_PASSED = "shiftboss_passed"
+
+
+def passed(request: HttpRequest) -> bool:
+    """Whether whoever asks was found to have the page's permission, while the database still answered."""
+    return getattr(request, _PASSED, False)
 
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:

@@ -1,8 +1,9 @@
-"""The overview's first line: is anything wrong, and what. Plain functions over what was read."""
+"""The verdict: is anything wrong, what, and since when. Plain functions over what was seen of the whole."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import IntEnum
 
 from django.utils import timezone
@@ -11,9 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from shiftboss.console.text import duration, number, since, visible
+from shiftboss.console.whole import Whole
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.queue.store.samples import Part
 
 TOLERATED_WAIT_SECONDS = 300
 """An available job that waits longer is worth a look."""
@@ -29,10 +32,16 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence about the whole, and how much it matters."""
+    """One sentence about the whole, how much it matters, and since when it is so where that is known.
+
+    `page` and `query` lead to what it is about.
+    """
 
     level: Level
     text: str
+    since: datetime | None = None
+    page: str = ""
+    query: str = ""
 
     @property
     def is_wrong(self) -> bool:
@@ -40,16 +49,18 @@ class Finding:
         return self.level is Level.WRONG
 
 
-def findings(counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause]) -> list[Finding]:
+def findings(seen: Whole) -> list[Finding]:
     """What there is to say, the worst first: never empty, and the first one is the headline."""
-    paused = {pause.queue for pause in pauses}
+    paused = {pause.queue for pause in seen.pauses}
     said = [
-        *_without_worker(counts, workers),
-        *_paused(counts, pauses),
-        *_waiting_long([count for count in counts if count.queue not in paused]),
-        *_late_workers(workers),
-        *_lost_workers(workers),
-        *_quarantined(counts),
+        *_unseen(seen),
+        *_without_worker(seen),
+        *_paused(seen.counts, seen.pauses),
+        *_stuck(seen),
+        *_waiting_long([count for count in seen.counts if count.queue not in paused]),
+        *_late_workers(seen),
+        *_lost_workers(seen),
+        *_quarantined(seen),
     ]
     if not any(finding.is_wrong for finding in said):
         said.insert(0, Finding(Level.WELL, _("All well")))
@@ -61,14 +72,27 @@ def _urgency(finding: Finding) -> int:
     return {Level.WRONG: 0, Level.WELL: 1, Level.NOTE: 2}[finding.level]
 
 
-def _without_worker(counts: Sequence[Count], workers: Sequence[WorkerRow]) -> list[Finding]:
-    alive = [worker for worker in workers if worker.alive]
-    if not alive:
-        return [Finding(Level.WRONG, _("No live worker: nothing runs"))]
-    served = {queue for worker in alive for queue in worker.queues}
+def _unseen(seen: Whole) -> list[Finding]:
+    """Without a maintainer nobody knows how the whole stands."""
+    if not seen.is_known:
+        return [Finding(Level.WRONG, _("Nothing is known yet: no maintainer has looked at the record"))]
+    age = seen.overdue_seconds
+    if age is None:
+        return []
+    text = _("Nobody looks at the record: what is shown is %(age)s old. Is a maintainer running?")
+    return [Finding(Level.WRONG, text % {"age": duration(age)}, timezone.now() - timedelta(seconds=age))]
+
+
+def _without_worker(seen: Whole) -> list[Finding]:
+    if Part.WORKERS not in seen.ages:
+        return []
+    if not seen.workers.live:
+        text = _("No live worker: nothing runs")
+        return [Finding(Level.WRONG, text, seen.workers.last_heard, "workers")]
     waiting: Counter[str] = Counter()
-    for count in counts:
-        if count.state in WAITING and count.queue not in served:
+    for count in seen.counts:
+        served = seen.workers.queues.get(count.queue)
+        if count.state in WAITING and not (served and served.live):
             waiting[count.queue] += count.jobs
     return [
         Finding(
@@ -79,6 +103,8 @@ def _without_worker(counts: Sequence[Count], workers: Sequence[WorkerRow]) -> li
                 jobs,
             )
             % {"queue": visible(queue), "jobs": number(jobs)},
+            seen.workers.queues[queue].last_heard if queue in seen.workers.queues else None,
+            "queues",
         )
         for queue, jobs in sorted(waiting.items())
     ]
@@ -106,38 +132,83 @@ def _paused(counts: Sequence[Count], pauses: Sequence[Pause]) -> list[Finding]:
             "jobs": number(jobs),
         }
         level = Level.WRONG if longest > TOLERATED_WAIT_SECONDS else Level.NOTE
-        found.append(Finding(level, text % facts))
+        found.append(Finding(level, text % facts, page="queues"))
     return found
+
+
+def _stuck(seen: Whole) -> list[Finding]:
+    if not seen.stuck:
+        return []
+    worst = max((one.over_seconds for one in seen.longest_stuck), default=0.0)
+    text = ngettext(
+        "%(leases)s lease is over and its job was not taken back, for %(over)s now",
+        "%(leases)s leases are over and their jobs were not taken back, the first for %(over)s now",
+        seen.stuck,
+    )
+    facts = {"leases": number(seen.stuck), "over": duration(worst)}
+    return [Finding(Level.WRONG, text % facts, page="jobs", query="?state=running")]
 
 
 def _waiting_long(counts: Sequence[Count]) -> list[Finding]:
     waits = [(count.oldest_seconds or 0.0, count.queue) for count in counts if count.state is State.AVAILABLE]
-    seconds, queue = max(waits, default=(0.0, ""))
-    if seconds <= TOLERATED_WAIT_SECONDS:
-        return []
-    text = _("Oldest available job waits %(wait)s in queue %(queue)s")
-    return [Finding(Level.WRONG, text % {"wait": duration(seconds), "queue": visible(queue)})]
-
-
-def _late_workers(workers: Sequence[WorkerRow]) -> list[Finding]:
-    late = [worker for worker in workers if is_late(worker)]
+    late = sorted((wait for wait in waits if wait[0] > TOLERATED_WAIT_SECONDS), reverse=True)
     if not late:
         return []
-    worst = max(late, key=lambda worker: worker.heartbeat_age_seconds / worker.lease_seconds)
+    seconds, queue = late[0]
+    text = ngettext(
+        "Oldest available job waits %(wait)s in queue %(queue)s",
+        "%(queues)s queues are late; the oldest available job waits %(wait)s in queue %(queue)s",
+        len(late),
+    )
+    facts = {"queues": number(len(late)), "wait": duration(seconds), "queue": visible(queue)}
+    return [Finding(Level.WRONG, text % facts, page="queues")]
+
+
+def _late_workers(seen: Whole) -> list[Finding]:
+    worst = seen.workers.latest
+    if not seen.workers.late or worst is None:
+        return []
     text = ngettext(
         "Worker %(id)s on %(host)s is late: last heartbeat %(age)s ago, its lease is %(lease)s",
         "%(workers)s workers are late: the last heartbeat of worker %(id)s on %(host)s was %(age)s ago,"
         " its lease is %(lease)s",
-        len(late),
+        seen.workers.late,
     )
     facts = {
-        "workers": number(len(late)),
-        "id": f"#{worst.id}",
+        "workers": number(seen.workers.late),
+        "id": f"#{worst.worker_id}",
         "host": visible(worst.host),
-        "age": duration(worst.heartbeat_age_seconds),
+        "age": duration(worst.seconds),
         "lease": duration(worst.lease_seconds),
     }
-    return [Finding(Level.WRONG, text % facts)]
+    return [Finding(Level.WRONG, text % facts, page="workers")]
+
+
+def _lost_workers(seen: Whole) -> list[Finding]:
+    lost = seen.workers.silent
+    if not lost:
+        return []
+    text = ngettext(
+        "%(workers)s worker fell silent without a goodbye in the last hour",
+        "%(workers)s workers fell silent without a goodbye in the last hour",
+        lost,
+    )
+    return [Finding(Level.NOTE, text % {"workers": number(lost)}, page="workers")]
+
+
+def _quarantined(seen: Whole) -> list[Finding]:
+    held = sum(count.jobs for count in seen.counts if count.state is State.QUARANTINED)
+    if not held:
+        return []
+    text = ngettext(
+        "%(jobs)s job is quarantined and waits for a person",
+        "%(jobs)s jobs are quarantined and wait for a person",
+        held,
+    )
+    said = text % {"jobs": number(held)}
+    if seen.held_fresh:
+        said = _("%(said)s, %(fresh)s of the last hour") % {"said": said, "fresh": number(seen.held_fresh)}
+    return [Finding(Level.NOTE, said, page="jobs", query="?state=quarantined")]
 
 
 def late_after(worker: WorkerRow) -> float:
@@ -150,30 +221,6 @@ def is_late(worker: WorkerRow) -> bool:
     return worker.alive and worker.heartbeat_age_seconds > late_after(worker)
 
 
-def _lost_workers(workers: Sequence[WorkerRow]) -> list[Finding]:
-    lost = sum(is_lost(worker) for worker in workers)
-    if not lost:
-        return []
-    text = ngettext(
-        "%(workers)s worker fell silent without a goodbye in the last hour",
-        "%(workers)s workers fell silent without a goodbye in the last hour",
-        lost,
-    )
-    return [Finding(Level.NOTE, text % {"workers": number(lost)})]
-
-
 def is_lost(worker: WorkerRow) -> bool:
     """Whether its heartbeats ended although it never said that it stops."""
     return worker.state != "stopped" and not worker.alive
-
-
-def _quarantined(counts: Sequence[Count]) -> list[Finding]:
-    held = sum(count.jobs for count in counts if count.state is State.QUARANTINED)
-    if not held:
-        return []
-    text = ngettext(
-        "%(jobs)s job is quarantined and waits for a person",
-        "%(jobs)s jobs are quarantined and wait for a person",
-        held,
-    )
-    return [Finding(Level.NOTE, text % {"jobs": number(held)})]

@@ -10,7 +10,6 @@ cannot afford stays as old as it is, and says so.
 """
 
 import logging
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,12 +17,14 @@ from time import monotonic
 from typing import Any
 
 import django.db
+import psycopg
 from django.db import connections, transaction
 
 from shiftboss import conf
+from shiftboss.console.kept import Kept, Made
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
-from shiftboss.queue.store import queues, samples
+from shiftboss.queue.store import samples
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, Rate
 from shiftboss.queue.store.samples import Part, Sample
@@ -38,7 +39,7 @@ ABANDONED_SECONDS = 10.0
 """A part that is older than this and twice its pace has no maintainer."""
 
 OLD_SECONDS = 10.0
-"""Where even the light parts are older, the page says how old."""
+"""Where a light part is older than this, and than three times its pace, the page says how old."""
 
 AFFORDABLE_MS = 100
 """A page looks itself at a part that took no longer than this, and gives up where it does."""
@@ -139,21 +140,23 @@ class Whole:
 
     `counts`: jobs per queue and state; finished ones among the newest `read.FINISHED_CAP`, then `capped`.
     `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
-    per queue and minute. `ages`: for each part how old it is in seconds; a part never seen is missing, and
-    its figures are empty. `pauses` are those of this moment.
+    per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
+    was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody
+    looks any more. `pauses` are those of the reading.
     """
 
-    counts: list[Count]
-    finished: int | None
-    workers: Workers
-    stuck: int
-    longest_stuck: list[Stuck]
-    quarantine: list[Held]
-    flows: dict[str, Flow]
-    rates: list[Rate]
-    minute: datetime
-    pauses: list[Pause]
-    ages: dict[Part, float]
+    counts: list[Count] = field(default_factory=list)
+    finished: int | None = None
+    workers: Workers = field(default_factory=Workers)
+    stuck: int = 0
+    longest_stuck: list[Stuck] = field(default_factory=list)
+    quarantine: list[Held] = field(default_factory=list)
+    flows: dict[str, Flow] = field(default_factory=dict)
+    rates: list[Rate] = field(default_factory=list)
+    minute: datetime | None = None
+    pauses: list[Pause] = field(default_factory=list)
+    ages: dict[Part, float] = field(default_factory=dict)
+    overdue_seconds: float | None = None
 
     @property
     def age_seconds(self) -> float | None:
@@ -161,10 +164,9 @@ class Whole:
         return self.ages.get(Part.COUNTS)
 
     @property
-    def is_old(self) -> bool:
-        """Whether nobody looks any more, so that the age is worth a word."""
-        light = [self.ages[part] for part in samples.LIGHT if part in self.ages]
-        return not light or max(light) > OLD_SECONDS
+    def is_known(self) -> bool:
+        """Whether anybody has ever looked."""
+        return any(part in self.ages for part in samples.LIGHT)
 
     @property
     def flow(self) -> Flow:
@@ -182,56 +184,37 @@ class Whole:
         return sum(one.fresh for one in self.quarantine)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read, and by this process's clock when."""
-
-    at: float
-    samples: dict[str, Sample]
-
-    @property
-    def aged(self) -> dict[str, Sample]:
-        """The samples, as old as they are now."""
-        since = monotonic() - self.at
-        return {
-            part: replace(sample, age_seconds=sample.age_seconds + since) for part, sample in self.samples.items()
-        }
-
-
-_last: dict[str, _Read] = {}
+_last: Kept[dict[str, Sample]] = Kept()
 _given_up: dict[str, float] = {}
-_turn = threading.Lock()
 
 
 def whole() -> Whole:
-    """What is known of the whole now: at most two statements where a maintainer runs."""
-    return _made(_samples(), run(queues.pauses(authority=System())))
+    """What is known of the whole now: at most one statement where a maintainer runs."""
+    return _made(_aged(_last.get(conf.get().database, _found, seconds=KEPT_SECONDS)))
 
 
 def last_known() -> Whole | None:
     """What this process has read before, without asking the database; None where that is nothing."""
-    kept = _last.get(conf.get().database)
-    return _made(kept.aged, []) if kept else None
+    kept = _last.last(conf.get().database)
+    return _made(_aged(kept)) if kept else None
 
 
-def _samples() -> dict[str, Sample]:
-    alias = conf.get().database
-    kept = _last.get(alias)
-    if kept and monotonic() - kept.at < KEPT_SECONDS:
-        return kept.aged
-    # One thread asks, the others go on with what there is.
-    mine = _turn.acquire(blocking=False)
-    if not mine and kept:
-        return kept.aged
-    try:
+def forget() -> None:
+    """Read anew, because somebody has just changed what is seen."""
+    _last.forget()
+
+
+def _aged(read: Made[dict[str, Sample]]) -> dict[str, Sample]:
+    """The samples, as old as they are now."""
+    since = read.age_seconds
+    return {part: replace(sample, age_seconds=sample.age_seconds + since) for part, sample in read.value.items()}
+
+
+def _found() -> dict[str, Sample]:
+    found = run(samples.samples(authority=System()))
+    if sum(map(_looked_at, _abandoned(found))):
         found = run(samples.samples(authority=System()))
-        if sum(map(_looked_at, _abandoned(found))):
-            found = run(samples.samples(authority=System()))
-        _last[alias] = _Read(monotonic(), found)
-        return found
-    finally:
-        if mine:
-            _turn.release()
+    return found
 
 
 def _abandoned(found: dict[str, Sample]) -> list[Part]:
@@ -254,7 +237,7 @@ def _looked_at(part: Part) -> bool:
     try:
         with transaction.atomic(using=alias), _limited(alias):
             return run(samples.look(part, authority=System()))
-    except django.db.Error as problem:
+    except (django.db.Error, psycopg.Error) as problem:
         # Too long for a page, or a database that can only be read.
         log.warning("sample.given_up", extra={"part": str(part), "error": str(problem).strip()})
         _given_up[alias] = monotonic()
@@ -279,8 +262,8 @@ class _limited:
                 cursor.execute("select set_config('statement_timeout', %s, true)", [self._before])
 
 
-def _made(found: dict[str, Sample], pauses: list[Pause]) -> Whole:
-    def seen(part: Part, otherwise: Any) -> Any:
+def _made(found: dict[str, Sample]) -> Whole:
+    def seen(part: str, otherwise: Any) -> Any:
         return found[part].seen if part in found else otherwise
 
     finished: dict[str, Any] = seen(Part.FINISHED, {})
@@ -299,9 +282,20 @@ def _made(found: dict[str, Sample], pauses: list[Pause]) -> Whole:
         flows=_flows(seen(Part.RATES, {})),
         rates=rates,
         minute=minute,
-        pauses=pauses,
+        pauses=[
+            Pause(queue, datetime.fromisoformat(paused_at), by, reason)
+            for queue, paused_at, by, reason in seen(samples.PAUSES, [])
+        ],
         ages={part: found[part].age_seconds for part in Part if part in found},
+        overdue_seconds=_overdue(found),
     )
+
+
+def _overdue(found: dict[str, Sample]) -> float | None:
+    """How old the oldest part is that should have been looked at long since."""
+    light = [found[part] for part in samples.LIGHT if part in found]
+    overdue = [one.age_seconds for one in light if one.age_seconds > max(OLD_SECONDS, 3 * one.pace_seconds)]
+    return max(overdue, default=None)
 
 
 def _live(found: dict[str, Sample]) -> list[Count]:
@@ -378,9 +372,11 @@ def _flows(seen: dict[str, Any]) -> dict[str, Flow]:
     return {queue: Flow(came.get(queue, 0.0), *went.get(queue, (0, 0))) for queue in sorted({*came, *went})}
 
 
-def _rates(seen: Iterable[Sequence[Any]], sample: Sample | None) -> tuple[datetime, list[Rate]]:
+def _rates(seen: Iterable[Sequence[Any]], sample: Sample | None) -> tuple[datetime | None, list[Rate]]:
     """The minute in which was looked, and the finished jobs by minutes before it."""
-    looked = (sample.at if sample else datetime.now(UTC)).replace(second=0, microsecond=0)
+    if sample is None:
+        return None, []
+    looked = sample.at.replace(second=0, microsecond=0)
     now = int(looked.timestamp())
     return looked, [Rate(queue, (now - at) // 60, completed, other) for queue, at, completed, other in seen]
 

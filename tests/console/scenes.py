@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from shiftboss.console import whole
+from shiftboss.console import charts, whole
 from shiftboss.permissions import ROLES
 from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Registration, WorkerStatus
@@ -202,8 +202,10 @@ def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole, "KEPT_SECONDS", 0.0)
     monkeypatch.setattr(whole, "ABANDONED_SECONDS", 0.0)
     monkeypatch.setattr(whole, "AFFORDABLE_MS", 20_000)
-    monkeypatch.setattr(whole, "_last", {})
+    monkeypatch.setattr(charts, "KEPT_SECONDS", 0.0)
     monkeypatch.setattr(whole, "_given_up", {})
+    whole.forget()
+    charts.forget()
 
 
 def sample_all() -> None:

@@ -95,7 +95,8 @@ def test_a_project_that_groups_thousands_gets_whole_ids(browser: Client) -> None
 def test_a_language_with_commas_in_its_numbers_breaks_no_drawing_and_no_meter(browser: Client) -> None:
     worker = scenes.worker(lease_seconds=1.5)
     scenes.completed_job(worker)
-    page = browser.get("/", headers={"Accept-Language": "de"}).content.decode()
+    pages = [browser.get(address, headers={"Accept-Language": "de"}) for address in ("/", "/workers/")]
+    page = "".join(response.content.decode() for response in pages)
     tags = " ".join(re.findall(r"<(?:meter|rect)[^>]*>", page))
     attributes = re.findall(r'\s(?:x|y|width|height|min|max|low|high|optimum|value)="([^"]*)"', tags)
     assert "1.5" in attributes

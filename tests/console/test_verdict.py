@@ -1,32 +1,43 @@
-"""The verdict: what the overview's first line says of counts and workers."""
+"""The verdict: what the strip and the overview say of the whole."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
-from shiftboss.console.verdict import Finding, late_after
+from shiftboss.console.verdict import Finding, is_late, late_after
 from shiftboss.console.verdict import findings as all_findings
+from shiftboss.console.whole import Beat, Held, Served, Stuck, Whole, Workers
 from shiftboss.queue.states import State
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.queue.store.samples import Part
 
 pytestmark = pytest.mark.requirement("C3", "L28")
 
+HEARD = datetime(2026, 1, 1, 14, 2, tzinfo=UTC)
+LATE = Beat(worker_id=3, host="web-1", seconds=16.0, lease_seconds=30.0)
 
-def findings(counts: list[Count], workers: list[WorkerRow], *pauses: Pause) -> list[Finding]:
-    return all_findings(counts, workers, pauses)
+
+def serving(*queues: str, **more: object) -> Workers:
+    """A live worker of these queues."""
+    named = {queue: Served(1, 8, 0, HEARD) for queue in queues or ("default",)}
+    return Workers(live=1, slots=8, queues=named, **more)  # type: ignore[arg-type]
 
 
-def worker(
-    *queues: str, heartbeat_age: float = 1.0, lease: float = 30.0, heartbeat: float = 5.0, state: str = "running"
-) -> WorkerRow:
+def findings(counts: list[Count], workers: Workers, *pauses: Pause, **more: object) -> list[Finding]:
+    ages = dict.fromkeys(Part, 1.0)
+    return all_findings(Whole(counts=counts, workers=workers, pauses=list(pauses), ages=ages, **more))  # type: ignore[arg-type]
+
+
+def worker(*, heartbeat_age: float = 1.0, lease: float = 30.0, heartbeat: float = 5.0) -> WorkerRow:
     return WorkerRow(
         id=3,
         pool="default",
         host="web-1",
         pid=4711,
-        state=state,
-        queues=list(queues) or ["default"],
+        state="running",
+        queues=["default"],
         tasks=1,
         slots=8,
         in_use=0,
@@ -37,7 +48,7 @@ def worker(
         worst_lag_ms=1,
         losses=0,
         code_version=None,
-        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        started_at=HEARD,
     )
 
 
@@ -50,44 +61,70 @@ def texts(found: list[Finding]) -> list[str]:
 
 
 def test_a_served_queue_without_waits_is_well() -> None:
-    [only] = findings([count(State.AVAILABLE, 9, oldest=2.0)], [worker()])
+    [only] = findings([count(State.AVAILABLE, 9, oldest=2.0)], serving())
     assert only.text == "All well"
     assert not only.is_wrong
 
 
 def test_no_live_worker_at_all_is_wrong_even_without_jobs() -> None:
-    [headline] = findings([], [])
+    [headline] = findings([], Workers(last_heard=HEARD))
     assert headline.text == "No live worker: nothing runs"
     assert headline.is_wrong
+    assert headline.since == HEARD
 
 
-def test_a_stopped_worker_counts_for_nothing_and_is_not_missed() -> None:
-    found = findings([], [worker(state="stopped")])
-    assert texts(found) == ["No live worker: nothing runs"]
+def test_before_anybody_has_looked_nothing_is_known_and_that_is_said() -> None:
+    [only] = all_findings(Whole())
+    assert only.text == "Nothing is known yet: no maintainer has looked at the record"
+    assert only.is_wrong
+
+
+@pytest.mark.requirement("B7")
+def test_where_nobody_looks_any_more_it_is_said_how_old_all_is() -> None:
+    headline, *_ = findings([], serving(), overdue_seconds=185.0)
+    assert texts([headline]) == [
+        "Nobody looks at the record: what is shown is 3 min 5 s old. Is a maintainer running?"
+    ]
+    assert headline.is_wrong
+    assert headline.since
+    assert abs(timezone.now() - headline.since - timedelta(seconds=185)) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.AVAILABLE, State.RETRYABLE])
 def test_waiting_jobs_of_a_queue_that_nobody_serves_are_wrong(state: State) -> None:
-    found = findings([count(state, 1234, queue="mail")], [worker("default")])
-    assert texts(found) == ["No live worker for queue mail, where 1,234 jobs wait"]
+    [served_once] = findings(
+        [count(state, 1234, queue="mail")],
+        Workers(live=1, queues={"default": Served(1, 8, 0, HEARD), "mail": Served(0, 0, 0, HEARD)}),
+    )
+    assert texts([served_once]) == ["No live worker for queue mail, where 1,234 jobs wait"]
+    assert served_once.since == HEARD
+    [never_served] = findings([count(state, 1, queue="mail")], serving("default"))
+    assert texts([never_served]) == ["No live worker for queue mail, where 1 job waits"]
+    assert never_served.since is None
 
 
 def test_history_of_a_queue_that_nobody_serves_is_no_matter() -> None:
-    assert texts(findings([count(State.COMPLETED, 5, queue="mail")], [worker()])) == ["All well"]
+    assert texts(findings([count(State.COMPLETED, 5, queue="mail")], serving())) == ["All well"]
 
 
 def test_a_job_that_waits_too_long_is_named_by_its_queue() -> None:
     counts = [
-        count(State.AVAILABLE, oldest=301.0),
+        count(State.AVAILABLE, oldest=299.0),
         count(State.AVAILABLE, queue="mail", oldest=3725.0),
         count(State.RUNNING, oldest=99999.0),
     ]
-    found = findings(counts, [worker("default", "mail")])
+    found = findings(counts, serving("default", "mail"))
     assert texts(found) == ["Oldest available job waits 1 h 2 min in queue mail"]
+    both = findings(
+        [*counts, count(State.AVAILABLE, queue="news", oldest=301.0)], serving("default", "mail", "news")
+    )
+    assert texts(both) == ["2 queues are late; the oldest available job waits 1 h 2 min in queue mail"]
 
 
 def test_a_late_worker_is_wrong_while_its_lease_still_runs() -> None:
-    found = findings([], [worker(heartbeat_age=16.0)])
+    assert is_late(worker(heartbeat_age=16.0))
+    assert not is_late(worker(heartbeat_age=14.0))
+    found = findings([], serving(late=1, latest=LATE))
     assert texts(found) == ["Worker #3 on web-1 is late: last heartbeat 16 s ago, its lease is 30 s"]
     assert found[0].is_wrong
 
@@ -97,17 +134,31 @@ def test_late_begins_before_the_lease_ends_also_where_it_is_three_heartbeats() -
 
 
 def test_a_silent_worker_is_noted_below_the_headline() -> None:
-    found = findings([], [worker(), worker(heartbeat_age=90.0)])
+    found = findings([], serving(silent=1))
     assert texts(found) == ["All well", "1 worker fell silent without a goodbye in the last hour"]
 
 
 def test_quarantined_jobs_are_noted_below_the_headline() -> None:
-    found = findings([count(State.QUARANTINED, 2), count(State.QUARANTINED, queue="mail")], [worker()])
+    found = findings([count(State.QUARANTINED, 2), count(State.QUARANTINED, queue="mail")], serving())
     assert texts(found) == ["All well", "3 jobs are quarantined and wait for a person"]
 
 
+def test_quarantined_jobs_of_the_last_hour_are_told_apart() -> None:
+    held = [Held("poison", "default", 2, 2, HEARD, HEARD, 7)]
+    found = findings([count(State.QUARANTINED, 2)], serving(), quarantine=held)
+    assert texts(found) == ["All well", "2 jobs are quarantined and wait for a person, 2 of the last hour"]
+
+
+def test_a_lease_that_is_over_and_was_not_taken_back_is_wrong() -> None:
+    stuck = [Stuck(7, "default", "task", 3, 62.0)]
+    [one] = findings([], serving(), stuck=1, longest_stuck=stuck)
+    assert texts([one]) == ["1 lease is over and its job was not taken back, for 1 min 2 s now"]
+    assert one.is_wrong
+    assert (one.page, one.query) == ("jobs", "?state=running")
+
+
 def test_what_is_wrong_comes_first_and_all_is_well_is_not_said() -> None:
-    found = findings([count(State.QUARANTINED), count(State.AVAILABLE, queue="mail")], [worker()])
+    found = findings([count(State.QUARANTINED), count(State.AVAILABLE, queue="mail")], serving())
     assert texts(found) == [
         "No live worker for queue mail, where 1 job waits",
         "1 job is quarantined and waits for a person",
@@ -120,7 +171,7 @@ def paused(queue: str, reason: str = "the provider is down.") -> Pause:
 
 def test_a_paused_queue_where_jobs_wait_is_said_so_with_who_since_when_and_why() -> None:
     counts = [count(State.AVAILABLE, 1200, oldest=60.0), count(State.SCHEDULED, 34)]
-    headline, note = findings(counts, [worker()], paused("default"))
+    headline, note = findings(counts, serving(), paused("default"))
     assert headline.text == "All well"
     assert note.text == (
         "Queue default is paused by anna since 2026-01-01 14:02 UTC: the provider is down. 1,234 jobs wait"
@@ -129,12 +180,12 @@ def test_a_paused_queue_where_jobs_wait_is_said_so_with_who_since_when_and_why()
 
 
 def test_a_paused_queue_is_wrong_once_jobs_have_waited_long_and_it_is_said_once() -> None:
-    [only] = findings([count(State.AVAILABLE, 1, oldest=301.0)], [worker()], paused("default", "x" * 900))
+    [only] = findings([count(State.AVAILABLE, 1, oldest=301.0)], serving(), paused("default", "x" * 900))
     assert only.is_wrong
     assert "1 job waits" in only.text
     assert len(only.text) < 250
 
 
 def test_a_paused_queue_where_nothing_waits_is_no_finding() -> None:
-    [only] = findings([count(State.COMPLETED, 9)], [worker()], paused("default"), paused("mail"))
+    [only] = findings([count(State.COMPLETED, 9)], serving(), paused("default"), paused("mail"))
     assert only.text == "All well"

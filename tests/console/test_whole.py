@@ -33,5 +33,5 @@ def test_counts_workers_quarantine_and_flow_are_what_verbs_have_made() -> None:
     assert (seen.flow.came, seen.flow.completed) == (4.0, 1)
     assert [(rate.queue, rate.completed) for rate in seen.rates] == [("default", 1)]
     assert seen.age_seconds is not None
-    assert not seen.is_old
+    assert seen.overdue_seconds is None
     assert seen.stuck == 0

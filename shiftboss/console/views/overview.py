@@ -1,31 +1,37 @@
-"""The overview: is all well, what waits where, who works."""
+"""The overview: is all well, what waits where, how it went lately."""
 
 from django.http import HttpRequest, HttpResponse
 
-from shiftboss.console import figures, live, verdict
+from shiftboss.console import charts, figures, filters, live, verdict
+from shiftboss.console.charts import STRETCHES, USUAL
+from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
+from shiftboss.console.whole import whole
 from shiftboss.queue.authority import System
-from shiftboss.queue.store import queues, read
+from shiftboss.queue.store import queues, read, samples
 from shiftboss.queue.store.statement import run
-
-MINUTES = 30
-"""How far back the throughput is drawn."""
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """Queues and their states, throughput, workers, and a verdict on top."""
+    """Alarms, queues, and charts of the stretch and the queue that the address names. Raises BadFilter."""
+    stretch = STRETCHES.get(request.GET.get("span", USUAL))
+    if stretch is None:
+        raise BadFilter("there is no such span of time")
+    queue = filters.queue_of(request.GET) if request.GET.get("queue") else ""
     with bounded():
-        counts = run(read.counts(authority=System()))
-        rates = run(read.throughput(authority=System(), minutes=MINUTES))
-        workers = run(read.workers(authority=System()))
-        pauses = run(queues.pauses(authority=System()))
+        seen = whole()
         limits = run(queues.limits(authority=System()))
+        drawn = charts.charts(stretch, queue=queue)
+    lines = figures.seen_queues(seen, limits, minutes=samples.MINUTES)
     context = {
-        "findings": verdict.findings(counts, workers, pauses),
-        "queues": figures.queues(counts, rates, workers, pauses, limits, minutes=MINUTES),
-        "total": figures.total(counts, rates, minutes=MINUTES),
-        "workers": workers,
-        "capacity": figures.capacity(workers),
+        "whole": seen,
+        "findings": verdict.findings(seen),
+        "queues": lines,
+        "total": figures.total(seen.counts, seen.rates, minutes=samples.MINUTES),
+        "drawn": drawn,
+        "stretch": stretch,
+        "stretches": STRETCHES.values(),
+        "queue": queue,
         "cap": read.FINISHED_CAP,
     }
     return live.answer(request, "overview", context)

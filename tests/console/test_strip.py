@@ -1,0 +1,204 @@
+"""The strip above every page: its verdict and figures, what they lead to, what it says when nobody answers."""
+
+import re
+from html import unescape
+
+import psycopg
+import pytest
+from django.test import Client
+
+from shiftboss.console import strip, whole
+from shiftboss.console.strip import drains, per_second
+from shiftboss.console.views import jobs
+from shiftboss.console.whole import Flow
+from shiftboss.queue.store import samples
+from shiftboss.queue.store.statement import Verb
+from tests.console import scenes
+from tests.store.making import execute
+
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3", "L28")]
+
+
+def strip_of(page: str) -> str:
+    found = re.search(r'<section id="strip".*?</section>', page, re.DOTALL)
+    assert found, "no strip"
+    return found[0]
+
+
+def vitals(page: str) -> dict[str, tuple[str, str, str]]:
+    """Each figure by its name: its value, what stands below it, and its address."""
+    cells = re.findall(
+        r'<dt><a href="([^"]*)">(.*?)</a></dt><dd>(.*?)</dd><dd class="small"><bdi>(.*?)</bdi>', strip_of(page)
+    )
+    return {
+        name: tuple(unescape(text).replace("\N{NO-BREAK SPACE}", " ") for text in (value, detail, address))  # type: ignore[misc]
+        for address, name, value, detail in cells
+    }
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/jobs/", "/jobs/{job}/", "/queues/", "/workers/", "/backfills/", "/audit/"]
+)
+def test_it_stands_on_every_page(browser: Client, address: str) -> None:
+    page = browser.get(address.format(job=scenes.job())).content.decode()
+    assert page.count('id="strip"') == 1
+    assert "No live worker: nothing runs" in strip_of(page)
+
+
+def test_it_stands_above_the_form_of_an_act_but_not_in_a_dialog(browser: Client) -> None:
+    address = f"/jobs/{scenes.job()}/cancellations/"
+    assert browser.get(address).content.decode().count('id="strip"') == 1
+    assert 'id="strip"' not in browser.get(address, headers={"HX-Request": "true"}).content.decode()
+
+
+def test_each_figure_is_counted_and_leads_to_what_it_counts(browser: Client) -> None:
+    worker = scenes.worker("a queue/1")
+    scenes.heartbeat(worker, lag_ms=40)
+    scenes.completed_job(worker, queue="a queue/1")
+    scenes.quarantined_job(worker)
+    scenes.job(queue="a queue/1")
+    found = vitals(browser.get("/queues/").content.decode())
+    assert found["Stuck leases"] == ("0", "of 0 running", "/jobs/?state=running")
+    assert found["Heartbeat lag"] == ("40 ms", "of a lease of 30 s; worst 40 ms", "/workers/")
+    assert found["Quarantined"] == ("1", "+1 in the last hour", "/jobs/?state=quarantined")
+    value, where, address = found["Oldest waits"]
+    assert re.fullmatch(r"[\d.]+ m?s", value)
+    assert (where, address) == ("in a queue/1", "/jobs/?state=available&queue=a+queue%2F1")
+    assert found["Jobs in, out"] == ("3/min, 1/min", "0 not completed", "/#throughput")
+    assert found["Drained"] == ("grows by 2/min", "1 available", "/queues/")
+    assert browser.get(address).status_code == 200
+
+
+def test_without_a_live_worker_it_is_red(browser: Client) -> None:
+    assert 'class="strip wrong"' in browser.get("/queues/").content.decode()
+    scenes.worker()
+    assert 'class="strip"' in browser.get("/queues/").content.decode()
+
+
+def test_names_in_it_are_text(browser: Client) -> None:
+    scenes.worker("default", host="<b>\u202e")
+    scenes.job(queue="<i>")
+    execute("update shiftboss_worker set heartbeat_at = now() - interval '20 s'")
+    page = browser.get("/").content.decode()
+    assert "No live worker for queue &lt;i&gt;, where 1 job waits" in page
+    assert "on &lt;b&gt;\\u202e is late" in page
+
+
+@pytest.mark.requirement("B8")
+def test_the_whole_costs_one_statement_and_none_within_a_second(
+    browser: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries
+) -> None:  # type: ignore[no-untyped-def]
+    scenes.worker()
+    with scenes.maintained():
+        with django_assert_num_queries(1):
+            whole.whole()
+        monkeypatch.setattr(whole, "KEPT_SECONDS", 3600.0)
+        with django_assert_num_queries(0):
+            whole.whole()
+
+
+@pytest.mark.requirement("B7")
+def test_where_nobody_looks_any_more_it_says_how_old_it_is(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes.worker()
+    scenes.sample_all()
+    execute("update shiftboss_sample set at = at - interval '3 minutes'")
+    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
+    page = strip_of(browser.get("/queues/").content.decode())
+    assert "Nobody looks at the record" in page
+    assert re.search(r"These figures are as of (<time[^>]*>)?\d\d:\d\d:\d\d UTC(</time>)?, <time[^>]*>3.min ago</time>", page)
+
+
+@pytest.mark.requirement("B7")
+def test_a_part_that_takes_its_time_is_not_called_abandoned(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes.worker()
+    scenes.sample_all()
+    monkeypatch.setattr(samples, "REST", 100.0)
+    execute("update shiftboss_sample set at = at - interval '30 s', took_ms = 200")
+    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
+    assert "as of" not in strip_of(browser.get("/queues/").content.decode())
+
+
+@pytest.mark.requirement("B7")
+def test_a_part_that_nobody_has_looked_at_yet_is_not_known(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole, "_abandoned", lambda found: [])
+    page = browser.get("/queues/").content.decode()
+    assert "Nothing is known yet" in strip_of(page)
+    assert vitals(page)["Oldest waits"][:2] == ("–", "not yet known")
+
+
+@pytest.mark.requirement("B8")
+def test_a_page_does_not_look_at_what_took_long_or_was_given_up(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes.worker()
+    scenes.sample_all()
+    monkeypatch.setattr(whole, "AFFORDABLE_MS", 1000)
+    execute("update shiftboss_sample set took_ms = 30000 where part = 'counts'")
+    tried: list[str] = []
+
+    def look(part: str, **_: object) -> Verb[bool]:
+        tried.append(part)
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+        yield
+
+    monkeypatch.setattr(samples, "look", look)
+    assert browser.get("/queues/").status_code == 200
+    assert set(tried) == set(samples.Part) - {samples.Part.COUNTS}
+    tried.clear()
+    assert browser.get("/queues/").status_code == 200
+    assert tried == []
+
+
+@pytest.mark.requirement("B8", "B16")
+def test_where_a_page_was_given_up_the_strip_stays_as_it_was_and_says_so(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes.worker()
+    browser.get("/queues/")
+
+    def slow(*_: object, **__: object) -> None:
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(jobs.joblist, "read", slow)
+    response = browser.get("/jobs/")
+    assert response.status_code == 503
+    page = strip_of(response.content.decode())
+    assert "All well" in page
+    assert "The database does not answer. These figures are as of" in page
+
+
+def test_a_stranger_sees_no_strip() -> None:
+    assert 'id="strip"' not in Client().get("/login/").content.decode()
+    assert 'id="strip"' not in Client().get("/jobs/no-such-page/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("available", "flow", "said", "wrong"),
+    [
+        (0, Flow(5, 0, 0), "now", False),
+        (100, Flow(0, 0, 0), "never", True),
+        (100, Flow(20, 60, 10), "in 2 min", False),
+        (100, Flow(180, 60, 0), "grows by 2.0/s", False),
+        (100, Flow(60, 60, 0), "stays", False),
+    ],
+)
+def test_the_time_to_drain_is_that_of_the_present_rates(
+    available: int, flow: Flow, said: str, wrong: bool
+) -> None:
+    value, is_wrong = drains(available, flow)
+    assert value.replace("\N{NO-BREAK SPACE}", " ") == said
+    assert is_wrong is wrong
+
+
+@pytest.mark.parametrize(
+    ("a_minute", "said"), [(0, "0"), (3, "3/min"), (12, "0.2/s"), (720, "12/s"), (74_040, "1,234/s")]
+)
+def test_a_rate_is_told_in_the_unit_that_fits(a_minute: float, said: str) -> None:
+    assert per_second(a_minute) == said
+    assert strip.STEADY
