@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from shiftboss.console import words
 from shiftboss.permissions import Act
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail
-from shiftboss.queue.states import FINAL, State
+from shiftboss.queue.states import FINAL, QuarantineReason, State
 from shiftboss.queue.store.audit import AuditRow
 
 LONGEST = 60
@@ -86,7 +86,8 @@ def _of_the_job(job: JobDetail, ended_by: str) -> Iterator[Moment]:
     if job.cancel_requested_at is not None:
         cause = words.spoken(words.CAUSES, job.cancel_cause or "")
         yield Moment(job.cancel_requested_at, _("End requested"), ended_by or cause)
-    if job.quarantined_at is not None:
+    # What a person holds back has an event that tells who.
+    if job.quarantined_at is not None and job.quarantine_reason != QuarantineReason.OPERATOR:
         reason = words.spoken(words.REASONS, job.quarantine_reason or "")
         yield Moment(job.quarantined_at, _("Quarantined"), reason, wrong=True)
     if job.finished_at is not None:

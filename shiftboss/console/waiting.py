@@ -21,11 +21,15 @@ from shiftboss.queue.store.queues import Limit
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A sentence; the jobs that it speaks of; whether a person has to do something before the job can run."""
+    """A sentence; the jobs that it speaks of; whether a person has to do something before the job can run.
+
+    `page`: where that is done, or can be seen, by the name of its address.
+    """
 
     text: str
     jobs: tuple[int, ...] = ()
     needs_person: bool = False
+    page: str = ""
 
 
 def reasons(job: JobDetail, obstacles: Obstacles | None, *, now: datetime) -> list[Reason]:
@@ -82,23 +86,35 @@ def _of_the_queue(found: Obstacles, now: datetime) -> Iterator[Reason]:
         "reason": visible(found.pause_reason or "").rstrip(".") or _("no reason was given"),
     }
     text = _("Its queue is paused by %(by)s since %(since)s: %(reason)s.")
-    yield Reason(text % facts, needs_person=True)
+    yield Reason(text % facts, needs_person=True, page="queues")
 
 
 def _of_the_workers(job: JobDetail, found: Obstacles, now: datetime) -> Iterator[Reason]:
     if not found.workers and found.draining:
-        yield Reason(_("All workers that serve its queue are draining, and take no more jobs."), needs_person=True)
+        yield Reason(
+            _("All workers that serve its queue are draining, and take no more jobs."),
+            needs_person=True,
+            page="workers",
+        )
     elif not found.workers and found.last_seen_at is not None:
         text = _("No live worker serves its queue; the last one was heard of %(since)s ago.")
-        yield Reason(text % {"since": duration((now - found.last_seen_at).total_seconds())}, needs_person=True)
+        yield Reason(
+            text % {"since": duration((now - found.last_seen_at).total_seconds())},
+            needs_person=True,
+            page="workers",
+        )
     elif not found.workers:
-        yield Reason(_("No live worker serves its queue, and none did within the last day."), needs_person=True)
+        yield Reason(
+            _("No live worker serves its queue, and none did within the last day."),
+            needs_person=True,
+            page="workers",
+        )
     elif not found.knowing and found.versions_without:
         text = _("No live worker of its queue knows its task; they run version %(versions)s.")
         versions = ", ".join(visible(version) for version in found.versions_without)
-        yield Reason(text % {"versions": versions}, needs_person=True)
+        yield Reason(text % {"versions": versions}, needs_person=True, page="workers")
     elif not found.knowing:
-        yield Reason(_("No live worker of its queue knows its task."), needs_person=True)
+        yield Reason(_("No live worker of its queue knows its task."), needs_person=True, page="workers")
 
 
 def _of_the_others(job: JobDetail, found: Obstacles, *, busy: bool) -> Iterator[Reason]:
@@ -117,7 +133,7 @@ def _of_the_others(job: JobDetail, found: Obstacles, *, busy: bool) -> Iterator[
         yield Reason(text % {"n": number(found.concurrency or 0)}, tuple(found.taken_by))
     elif found.workers and found.in_use >= found.slots:
         text = _("All %(slots)s slots of the workers that serve its queue are in use.")
-        yield Reason(text % {"slots": number(found.slots)})
+        yield Reason(text % {"slots": number(found.slots)}, page="workers")
     if found.ahead:
         text = ngettext("%(n)s job goes before it.", "%(n)s jobs go before it.", found.ahead)
         more = "+" if found.ahead >= AHEAD_CAP else ""
