@@ -7,7 +7,20 @@ from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
 from shiftboss.console.signature import View
-from shiftboss.console.views import audit, backfills, job, jobacts, jobs, overview, queues, session, workers
+from shiftboss.console.views import (
+    audit,
+    backfills,
+    job,
+    jobacts,
+    jobs,
+    many,
+    overview,
+    quarantine,
+    queues,
+    session,
+    undoing,
+    workers,
+)
 from shiftboss.permissions import VIEW, VIEW_AUDIT
 
 
@@ -24,6 +37,16 @@ urlpatterns = [
         path(f"jobs/<int:job_id>/{one.resource}/", page(jobacts.view_of(one)), name=one.resource)
         for one in offers.ACTS
     ),
+    *(
+        path(f"jobs/many/{one.resource}/", page(many.view_of(one)), name=f"many-{one.resource}")
+        for one in many.ACTS
+    ),
+    path("quarantine/", page(quarantine.index), name="quarantine"),
+    *(
+        path(f"quarantine/{one.resource}/", page(quarantine.view_of(one)), name=f"held-{one.resource}")
+        for one in quarantine.ACTS
+    ),
+    path("operations/<uuid:operation>/undoings/", page(undoing.Undoing.as_view()), name="undoings"),
     path("queues/", page(queues.index), name="queues"),
     path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
     path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),

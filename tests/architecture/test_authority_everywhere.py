@@ -235,6 +235,8 @@ class Scene:
             "retention_days": 90.0,
             "revisions": [1],
             "seconds": 60.0,
+            "since": datetime.now(UTC),
+            "standings": [],
             "state": State.AVAILABLE,
             "status": WorkerStatus(state="running", in_use=0, idle=True, tasks=(), lag_ms=0, losses=0),
             "tasks": ["shop.victim"],

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from shiftboss.acts import Acted
 from shiftboss.console import csrf, frame, live, news
 from shiftboss.console.csrf import Trouble
 from shiftboss.console.forms import ReasonForm
@@ -54,6 +53,8 @@ class Acting(ABC, View):
     form: type[ReasonForm]
     here: str
     """The page that the navigation marks."""
+    template = "act"
+    """The page of the form; alone it is `_act.html`."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **arguments: Any) -> HttpResponseBase:
         """Refuse who may not do it, also where they only ask. Raises Lacking."""
@@ -98,12 +99,20 @@ class Acting(ABC, View):
         except (InvalidJob, ReasonNeeded) as problem:
             form.add_error(None, str(problem))
             return self.ask(form, Said(status=422))
-        news.keep(request, acted, facts=form.facts())
+        return self.told(acted, form)
+
+    def told(self, acted: Any, form: ReasonForm) -> HttpResponse:
+        """The answer to what was done; the next page says it."""
+        news.keep(self.request, acted, facts=form.facts())
+        return self.led_on()
+
+    def led_on(self) -> HttpResponse:
+        """Back to where one came from."""
         return live.private(HttpResponse(status=303, headers={"Location": self.leads_to()}))
 
     @abstractmethod
-    def perform(self, form: ReasonForm) -> Acted:
-        """Do what the form says."""
+    def perform(self, form: ReasonForm) -> Any:
+        """Do what the form says; what `told` tells."""
 
     @abstractmethod
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
@@ -127,9 +136,9 @@ class Acting(ABC, View):
             "said": said,
         }
         if live.is_refresh(self.request):
-            template = "shiftboss/_act.html"
+            template = f"shiftboss/_{self.template}.html"
         else:
-            template = "shiftboss/act.html"
+            template = f"shiftboss/{self.template}.html"
             context |= frame.around(self.request, self.here)
         return live.private(render(self.request, template, context, status=said.status))
 

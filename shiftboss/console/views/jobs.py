@@ -11,6 +11,7 @@ from shiftboss.console.columns import VIEW_ARGUMENTS
 from shiftboss.console.people import person_of
 from shiftboss.console.query import FIELDS
 from shiftboss.console.record import bounded
+from shiftboss.console.views import many
 from shiftboss.console.whole import whole
 from shiftboss.queue.states import WAITING
 from shiftboss.queue.store import read
@@ -44,6 +45,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "fields": FIELDS,
         "paused": {pause.queue: pause for pause in seen.pauses} if wanted.states & WAITING else {},
         "page": page,
+        "many": many.offered(request, {row.job.state for row in page.rows}),
         "lines": joblist.lines(page, shown, by=by),
         "fresh": fresh,
         "fresh_cap": joblist.NEW_SHOWN,

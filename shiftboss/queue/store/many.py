@@ -62,7 +62,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Quarantined jobs that a bulk act means: of one reason, of a task and an error or of all."""
+    """Quarantined jobs that a bulk act means: of one reason, of a task and an error or of all.
+
+    `fingerprint`: of the error; empty for jobs whose error has none.
+    """
 
     reason: QuarantineReason
     task: str | None = None
@@ -165,17 +168,17 @@ def held_count(which: Held, *, authority: Authority) -> Verb[HeldCount]:
     return HeldCount(tuple((task, jobs) for task, jobs, _ in rows), rows[0][2] if rows else 0)
 
 
-def operation(number: UUID, *, authority: Authority) -> Verb[Operation | None]:
+def operation(operation: UUID, *, authority: Authority) -> Verb[Operation | None]:
     """An operation that the audit keeps, or None. System only."""
     require_system(authority, "audit")
-    rows: list[Operation] = yield _OPERATION.call(operation=number)
+    rows: list[Operation] = yield _OPERATION.call(operation=operation)
     return rows[0] if rows else None
 
 
 def operation_jobs(
-    number: UUID, *, authority: Authority, after_id: int | None
+    operation: UUID, *, authority: Authority, after_id: int | None
 ) -> Verb[tuple[int, list[int]] | None]:
     """The next entry of an operation behind `after_id`, and the jobs that it has changed. System only."""
     require_system(authority, "audit")
-    rows: list[tuple[int, list[int]]] = yield _OPERATION_JOBS.call(operation=number, after_id=after_id)
+    rows: list[tuple[int, list[int]]] = yield _OPERATION_JOBS.call(operation=operation, after_id=after_id)
     return rows[0] if rows else None

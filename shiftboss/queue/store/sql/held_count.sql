@@ -10,6 +10,6 @@ with looked as materialized (
 select task, count(*), (select count(*) from looked)
 from looked
 where (%(task)s::text is null or task = %(task)s)
-    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+    and (%(fingerprint)s::text is null or coalesce(error_fingerprint, '') = %(fingerprint)s)
 group by task
 order by 2 desc, 1

@@ -4,6 +4,6 @@ from shiftboss_job
 where state = 'quarantined' and quarantine_reason = %(reason)s
     and (%(before_id)s::bigint is null or id < %(before_id)s)
     and (%(task)s::text is null or task = %(task)s)
-    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+    and (%(fingerprint)s::text is null or coalesce(error_fingerprint, '') = %(fingerprint)s)
 order by id desc
 limit %(limit)s
