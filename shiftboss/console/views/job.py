@@ -7,6 +7,7 @@ from shiftboss.console import audits, comparing, filters, live, offers, revealin
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.sight import Seen, seen
+from shiftboss.console.whole import whole
 from shiftboss.permissions import VIEW_ARGUMENTS, VIEW_AUDIT
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchJob
@@ -27,9 +28,11 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
         attempts = run(read.attempts(authority=System(), job_id=job_id))
         events = run(read.events(authority=System(), job_id=job_id))
         acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
+        stands = whole()
         in_its_way = run(obstacles.of(job, authority=System())) if job.state in WAITING else None
     shown, digest = seen(attempts, by=person), args_digest(job.args)
     context = {
+        "whole": stands,
         "job": job,
         "attempts": list(zip(shown, retry_kinds(attempts), _beside(shown), strict=False)),
         "compared": comparing.compare(shown, request.GET, args_sha256=digest),
