@@ -127,9 +127,17 @@ TASKS = Known(
     "Correct the module; the text says what it raises.",
 )
 
+CACHE = Known(
+    "shiftboss.W009",
+    "the console is mounted, and each process keeps the default cache for itself, or it keeps nothing: attempts "
+    "to log in are limited in each process by itself, or not at all",
+    "Give CACHES['default'] a backend that all processes share.",
+    deploy=True,
+)
+
 KNOWN = (
     *(SETTINGS, DATABASE, BACKEND, MIDDLEWARE, TEMPLATES, READS, MIGRATES, AUTHORIZERS, RESOURCES),
-    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS, TASKS),
+    *(NO_BACKEND, HTMX, POLICY, DEBUG, COOKIES, HOSTS, OBSERVERS, TASKS, CACHE),
 )
 
 Found = list[checks.CheckMessage]
@@ -353,8 +361,11 @@ def error_pages_tell_strangers_nothing(**_: Any) -> Found:
 
 
 def the_console_is_guarded(**_: Any) -> Found:
-    """W005 and W006."""
+    """W005, W006 and W009."""
     from django.conf import settings
+    from django.core.cache import caches
+    from django.core.cache.backends.dummy import DummyCache
+    from django.core.cache.backends.locmem import LocMemCache
 
     if not _is_mounted():
         return []
@@ -366,6 +377,9 @@ def the_console_is_guarded(**_: Any) -> Found:
         found.append(COOKIES.says(f"the console is mounted, and {' and '.join(off)} is not True"))
     if "*" in settings.ALLOWED_HOSTS:
         found.append(HOSTS.says("the console is mounted, and ALLOWED_HOSTS has '*'"))
+    if isinstance(caches["default"], LocMemCache | DummyCache):
+        kind = type(caches["default"]).__name__
+        found.append(CACHE.says(f"the console is mounted, and attempts to log in are counted in a {kind}"))
     return found
 
 

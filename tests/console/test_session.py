@@ -1,43 +1,29 @@
 """Who may see the console, and how people get in and out."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client
-from django.urls import reverse
 
-from shiftboss.console.offers import ACTS
-from shiftboss.console.urls import urlpatterns
+from shiftboss.console import throttle
 
-PAGES = [pattern for pattern in urlpatterns if pattern.name not in {"login", "logout"}]
+OFFICE = "93.184.216.34"
 
 
-def address(name: str) -> str:
-    of_a_job = name == "job" or name in {act.resource for act in ACTS}
-    if name == "backfill" or name.startswith("backfill-"):
-        return reverse(f"shiftboss:{name}", kwargs={"backfill_id": 7})
-    return reverse(f"shiftboss:{name}", kwargs={"job_id": 7} if of_a_job else {})
-
-
-@pytest.mark.requirement("C3")
-@pytest.mark.parametrize("name", [page.name for page in PAGES])
-def test_a_stranger_is_sent_to_the_login_from_every_page(client: Client, db: None, name: str) -> None:
-    response = client.get(address(name))
-    assert response.status_code == 302
-    assert response.url == f"{address('login')}?next={address(name)}"  # type: ignore[attr-defined]
-
-
-@pytest.mark.requirement("C3")
-@pytest.mark.parametrize("name", [page.name for page in PAGES])
-def test_an_account_that_is_not_staff_sees_no_page(client: Client, db: None, name: str) -> None:
-    client.force_login(User.objects.create_user("customer", password="x"))
-    response = client.get(address(name))
-    assert response.status_code == 403
-    assert "The console is for staff" in response.content.decode()
+@pytest.fixture
+def counted_anew() -> Iterator[None]:
+    """The attempts of other tests are forgotten, and these by others."""
+    cache.clear()
+    yield
+    cache.clear()
 
 
 @pytest.mark.requirement("C3")
 def test_a_refresh_after_the_session_has_ended_moves_the_whole_page(client: Client, db: None) -> None:
-    response = client.get(address("jobs") + "?state=running", headers={"HX-Request": "true"})
+    response = client.get("/jobs/?state=running", headers={"HX-Request": "true"})
     assert response.headers["HX-Redirect"] == "/login/?next=/jobs/%3Fstate%3Drunning"
     assert not response.content
 
@@ -101,3 +87,61 @@ def test_a_permission_without_staff_is_not_enough(client: Client, operator: User
     client.force_login(operator)
     User.objects.filter(pk=operator.pk).update(is_staff=False)
     assert client.get("/jobs/").status_code == 403
+
+
+def attempt(name: str, password: str, *, address: str = OFFICE) -> int:
+    """Try to log in; the status of the answer."""
+    form = {"username": name, "password": password, "next": ""}
+    return Client(REMOTE_ADDR=address).post("/login/", form).status_code
+
+
+@pytest.mark.requirement("C3")
+def test_a_name_is_tried_only_so_often_from_an_address_and_the_right_password_waits_too(
+    counted_anew: None, operator: User
+) -> None:
+    assert {attempt("kim", "wrong") for _ in range(throttle.ATTEMPTS)} == {200}
+    assert attempt("kim", "wrong") == 429
+    assert attempt("KIM", "wrong") == 429
+    assert attempt("kim", "correct horse") == 429
+    assert attempt("kim", "correct horse", address="93.184.216.35") == 302
+    assert attempt("lee", "wrong") == 200
+
+
+@pytest.mark.requirement("C3")
+def test_who_has_tried_too_often_is_told_when_to_try_again(
+    counted_anew: None, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "ATTEMPTS", 0)
+    answer = Client().post("/login/", {"username": "kim", "password": "wrong", "next": "/jobs/"})
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= throttle.WINDOW_SECONDS
+    page = answer.content.decode()
+    assert "Too many attempts. Try again in" in page
+    assert 'value="kim"' in page
+    assert 'name="next" value="/jobs/"' in page
+
+
+@pytest.mark.requirement("C3")
+def test_the_right_password_begins_the_count_anew(counted_anew: None, operator: User) -> None:
+    for _ in range(2):
+        assert {attempt("kim", "wrong") for _ in range(throttle.ATTEMPTS - 1)} == {200}
+        assert attempt("kim", "correct horse") == 302
+
+
+@pytest.mark.requirement("C3")
+def test_an_address_does_not_try_one_password_on_all_names(
+    counted_anew: None, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "ATTEMPTS_OF_AN_ADDRESS", 3)
+    assert [attempt(f"name-{n}", "summer") for n in range(4)] == [200, 200, 200, 429]
+    # A proxy of one's own speaks for everybody, the person on call among them.
+    assert {attempt(f"name-{n}", "summer", address="10.0.0.1") for n in range(4)} == {200}
+
+
+@pytest.mark.requirement("C3")
+def test_any_name_can_be_tried_and_a_cache_that_keeps_nothing_locks_nobody_out(
+    counted_anew: None, operator: User, settings: Any
+) -> None:
+    assert attempt("x" * 10_000 + " \N{SNOWMAN}\n", "wrong") == 200
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    assert attempt("kim", "correct horse") == 302

@@ -59,6 +59,10 @@ SCENES: dict[str, list[dict[str, Any]]] = {
         {"SESSION_COOKIE_SECURE": False, "CSRF_USE_SESSIONS": True},
     ],
     "shiftboss.W006": [{"ALLOWED_HOSTS": ["*"]}],
+    "shiftboss.W009": [
+        {"CACHES": {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}},
+        {"CACHES": {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}},
+    ],
 }
 """For each check, settings at which it speaks."""
 
@@ -67,6 +71,7 @@ WHOLE = {
     "CSRF_COOKIE_SECURE": True,
     "ALLOWED_HOSTS": ["ops.example"],
     "DEBUG": False,
+    "CACHES": {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"}},
 }
 
 

@@ -1,0 +1,52 @@
+"""Who may open each address of the console, and who may act there: written by hand, held against the addresses
+themselves in `test_matrix`.
+
+A new address has no line here, and fails the test until somebody has decided who may go there.
+
+    login   is sent to the login
+    .       is refused, with a page that names what is missing
+    yes     is shown it; where it is an act, may do it
+
+`needs` is the permission that the page of a refusal names; `act` says that a `POST` changes the record.
+"""
+
+TABLE = """
+address                 anonymous  customer  staff  viewer  operator  admin  needs             act
+overview                login      .         .      yes     yes       yes    view_job
+jobs                    login      .         .      yes     yes       yes    view_job
+job                     login      .         .      yes     yes       yes    view_job
+reinstatements          login      .         .      .       yes       yes    reinstate_job     act
+reruns                  login      .         .      .       yes       yes    rerun_job         act
+edits                   login      .         .      .       yes       yes    edit_job          act
+reveals                 login      .         .      .       yes       yes    view_arguments    act
+expeditions             login      .         .      .       yes       yes    expedite_job      act
+discards                login      .         .      .       yes       yes    discard_job       act
+cancellations           login      .         .      .       yes       yes    cancel_job        act
+quarantines             login      .         .      .       yes       yes    quarantine_job    act
+reprioritisations       login      .         .      .       yes       yes    reprioritise_job  act
+reschedulings           login      .         .      .       yes       yes    reschedule_job    act
+queues                  login      .         .      yes     yes       yes    view_job
+pauses                  login      .         .      .       yes       yes    pause_queue       act
+resumptions             login      .         .      .       yes       yes    resume_queue      act
+limits                  login      .         .      .       yes       yes    limit_queue       act
+workers                 login      .         .      yes     yes       yes    view_job
+worker                  login      .         .      yes     yes       yes    view_job
+worker-drains           login      .         .      .       yes       yes    drain_worker      act
+worker-stops            login      .         .      .       .         yes    stop_worker       act
+backfills               login      .         .      yes     yes       yes    view_job
+backfill                login      .         .      yes     yes       yes    view_job
+backfill-pauses         login      .         .      .       yes       yes    backfill_task     act
+backfill-resumptions    login      .         .      .       yes       yes    backfill_task     act
+backfill-retries        login      .         .      .       yes       yes    backfill_task     act
+backfill-cancellations  login      .         .      .       yes       yes    backfill_task     act
+audit                   login      .         .      .       yes       yes    view_audit
+login                   yes        yes       yes    yes     yes       yes    nothing
+logout                  yes        yes       yes    yes     yes       yes    nothing
+"""
+"""Customers are operators of the project's shop who are not staff; staff have no role of Shiftboss's."""
+
+_HEAD, *_LINES = [line.split() for line in TABLE.splitlines() if line.strip()]
+PEOPLE = _HEAD[1:7]
+RIGHTS: dict[str, dict[str, str]] = {line[0]: dict(zip(PEOPLE, line[1:7], strict=True)) for line in _LINES}
+NEEDS: dict[str, str] = {line[0]: line[7] for line in _LINES}
+ACTS = {line[0] for line in _LINES if line[8:] == ["act"]}
