@@ -36,6 +36,7 @@ def index(request: HttpRequest) -> HttpResponse:
     context = {
         "reasons": held.reasons(seen, groups),
         "looked": many.LOOKED,
+        "whole": seen,
         "age_seconds": seen.ages.get(Part.QUARANTINE),
         "acts": [one for one in ACTS if person.may(one.act)],
     }
