@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.resources import files
 from pathlib import Path
+from textwrap import fill as wrapped
 from typing import Any
 
 import django
@@ -18,8 +19,10 @@ import django
 from shiftboss.acts import legal
 from shiftboss.checks import KNOWN
 from shiftboss.conf import Config, Pool, QueueOptions
+from shiftboss.console.query import FIELDS, MAX_CHARACTERS, MAX_TERMS
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, VIEW_TRACEBACK, Act
 from shiftboss.queue.states import FINAL, TRANSITIONS, WAITING, QuarantineReason, State, Verb
+from shiftboss.queue.store.search import ROWS, SECONDS
 
 STATES_HEAD = """\
 # The states of a job
@@ -231,6 +234,51 @@ def reliability() -> str:
     return text
 
 
+SEARCH_HEAD = """\
+# The search for jobs
+
+Printed from `FIELDS` in `shiftboss/console/query.py` and the limits in `shiftboss/queue/store/search.py` by
+`docs/generate.py`; do not edit.
+
+The same language in the console's list of jobs, in `GET jobs?q=` and in `shiftboss jobs list --query`: terms with
+spaces between them, all of which must hold.
+
+- A term is `field:value`, a comparison (`>`, `<`, `>=`, `<=`), or a word alone, which is looked for in task and
+  error without regard to case. A number alone is an id.
+- Of several values with commas between them one is enough: `queue:mail,reports`.
+- A minus before a term turns it round: `-task:cleanup`. What a job lacks is then met too.
+- A text is met as a whole, but for `error:` and words, which are met anywhere. `*` stands for anything; no other
+  sign is a wildcard. Quotes keep spaces and commas together; in them `\\"`, `\\\\` and `\\*` stand for the signs
+  themselves.
+- A length of time is `250ms`, `30s`, `5m`, `2h`, `1d` or several of them. A time is `2h` (so long ago), `+2h` (to
+  come), a day or an ISO time, in UTC where no zone is said.
+- `args.NAME` is an argument by its name, `args.0` by its position, more dots lead further in; to search in
+  arguments, or to show them as columns, one needs `shiftboss.view_arguments`.
+- A query that cannot be read finds nothing; each mistake is pointed at.
+"""
+
+
+def search() -> str:
+    """The text of `docs/search.md`."""
+    rows = [(f"`{one.example}`", str(one.finds)) for one in FIELDS.values()]
+    limits = (
+        "By id, by the key of live jobs (but for quarantined ones), by owner, by reason, by backfill, by the job"
+        " that was rerun, and in the states running, quarantined, cancelled or discarded alone, jobs are found by"
+        " an index. For the rest the search looks at jobs from the newest down (or the oldest up), at most"
+        f" {ROWS:,} of them or about {SECONDS * 1000:.0f} ms long; it says how far it came, and goes on from"
+        f" there. A query has at most {MAX_TERMS} terms and {MAX_CHARACTERS:,} characters."
+    )
+    orders = (
+        "Newest and oldest first are the orders of the ids, in which jobs are enqueued. By due time scheduled and"
+        " retryable jobs can be sorted, and the available jobs of one queue as workers take them (by priority,"
+        " then by due time); elsewhere no index gives these orders, and the page says so."
+    )
+    return (
+        f"{SEARCH_HEAD}\n{table(('term', 'finds'), rows)}\n\n## How far is looked\n\n{wrapped(limits, 118)}\n"
+        f"\n## Orders\n\n{wrapped(orders, 118)}\n"
+    )
+
+
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 
@@ -272,6 +320,7 @@ PAGES = {
     "permissions.md": permissions,
     "openapi.json": openapi,
     "reliability.md": reliability,
+    "search.md": search,
 }
 
 if __name__ == "__main__":

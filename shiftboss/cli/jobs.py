@@ -26,6 +26,7 @@ from shiftboss.cli.command import (
 from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import evidence, listing, pretty, words
+from shiftboss.console.filters import BadFilter
 from shiftboss.console.listing import job as as_job
 from shiftboss.console.sight import Seen, seen
 from shiftboss.console.stored import as_object
@@ -64,9 +65,12 @@ examples:
   shiftboss jobs list
   shiftboss jobs list --state available,retryable --queue mail --limit 20
   shiftboss jobs list --state quarantined --before 4711
+  shiftboss jobs list --query "error:timeout run>5m -queue:mail"
   shiftboss jobs list --state quarantined --format json | jq -r '.jobs[].id'
 
 Newest first. Results are shown by `shiftboss jobs show` only, arguments by `shiftboss jobs reveal`.
+A query looks at so many jobs and no more: a page may hold fewer than --limit and go on with --before all the
+same.
 """
 
 SHOW_EXAMPLES = """\
@@ -146,6 +150,7 @@ def declare(commands: Commands) -> None:
     listing = group.add("list", list_jobs, help="List jobs, the newest first", epilog=LIST_EXAMPLES)
     listing.add_argument("--state", type=states, metavar="STATES", help="only these, with commas between them")
     listing.add_argument("--queue", metavar="QUEUE", help="only those of this queue")
+    listing.add_argument("--query", metavar="QUERY", help="only those that it finds, as in the console's list")
     take_page(listing, limit=LIMIT)
     listing.add_argument("--after", type=identity, metavar="ID", help="the next ones with a greater id")
     take_person(listing)
@@ -203,9 +208,14 @@ def list_jobs(given: argparse.Namespace) -> int:
         raise WrongUsage("give --before or --after, not both")
     open_record(given)
     require(VIEW, by=person_of(given))
-    page = listing.jobs(
-        given.state or State, queue=given.queue, before=given.before, after=given.after, limit=given.limit
-    )
+    which = {"queue": given.queue, "before": given.before, "after": given.after, "limit": given.limit}
+    if given.query is None:
+        page = listing.jobs(given.state or State, **which)
+    else:
+        try:
+            page = listing.found(given.query, given.state or State, by=person_of(given), **which)
+        except BadFilter as problem:
+            raise WrongUsage(str(problem)) from None
     if given.format == "json":
         print(as_json(page.as_object()))
         return 0

@@ -8,9 +8,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss.console.conditions import member
+from shiftboss.permissions import VIEW_ARGUMENTS as VIEW_ARGUMENTS
 from shiftboss.queue.states import FINAL, WAITING, State
 
-VIEW_ARGUMENTS = "shiftboss.view_arguments"
 MOST = 12
 """Columns that are shown beside job and task."""
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftboss import acts
+from shiftboss.console import conditions, query
+from shiftboss.console.filters import BadFilter
 from shiftboss.console.sight import seen
 from shiftboss.console.stored import as_object
-from shiftboss.permissions import Person
+from shiftboss.permissions import VIEW_ARGUMENTS, Person, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
@@ -15,6 +17,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.read import JobRow
+from shiftboss.queue.store.search import Condition, Place, Search, search
 from shiftboss.queue.store.statement import run
 
 SYSTEM = System()
@@ -57,6 +60,50 @@ def jobs(states: Iterable[State], *, queue: str | None, before: int | None, afte
         older=page[-1].id if page and has_older else None,
         newer=page[0].id if page and has_newer else None,
     )
+
+
+def found(
+    text: str,
+    states: Iterable[State],
+    *,
+    queue: str | None,
+    before: int | None,
+    after: int | None,
+    limit: int,
+    by: Person,
+) -> Page:
+    """The page of jobs in these states that a query finds. Raises BadFilter, Lacking.
+
+    A search that is ended before its page is full gives fewer jobs; it goes on from `older` or `newer` even so.
+    """
+    asked = query.parse(text)
+    for mistake in asked.mistakes:
+        near = f" (nearest: {mistake.nearest})" if mistake.nearest else ""
+        raise BadFilter(f"the query, at character {mistake.at + 1}: {mistake.problem}{near}")
+    if any(term.name == "args" for term in asked.terms):
+        require(VIEW_ARGUMENTS, by=by)
+    wanted = frozenset(states) & (conditions.states(asked) or frozenset(State))
+    where = conditions.conditions(asked)
+    if queue is not None:
+        where = (Condition("queue", [queue]), *where)
+    start = before if after is None else after
+    result = run(
+        search(
+            Search(states=wanted, conditions=where),
+            authority=SYSTEM,
+            beyond=None if start is None else Place(start),
+            backwards=after is not None,
+            limit=limit + 1,
+        )
+    )
+    rows, more = [row.job for row in result.rows[:limit]], len(result.rows) > limit
+    ended = result.edge.id if not more and not result.complete and result.edge else None
+    if after is not None:
+        rows.reverse()
+        first = rows[0].id if rows else None
+        return Page(rows, older=rows[-1].id if rows else None, newer=first if more else ended)
+    last = rows[-1].id if rows else None
+    return Page(rows, older=last if more else ended, newer=rows[0].id if rows and before is not None else None)
 
 
 def job(

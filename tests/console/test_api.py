@@ -17,7 +17,7 @@ from shiftboss.console.api import schemas
 from shiftboss.console.api.errors import ANSWERS
 from shiftboss.permissions import Act
 from shiftboss.queue.states import FINAL, State
-from shiftboss.queue.store import audit, read
+from shiftboss.queue.store import audit, read, search
 from tests.acts.people import person
 from tests.console.callers import Caller, problem, token_of, told, user
 from tests.console.scenes import TASK, claimed, job, worker
@@ -101,6 +101,28 @@ def test_jobs_are_listed_newest_first_by_state_and_queue(caller: Caller) -> None
     assert ids(told(caller.get("jobs", state="completed,running"))) == [str(first)]
     assert ids(told(caller.get("jobs", queue="mail"))) == [str(mail)]
     assert ids(told(caller.get("jobs", state="available", queue="nothing"))) == []
+
+
+def test_jobs_are_searched_as_on_the_page(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, mail, last = job(tags=("x",)), job(queue="mail", tags=("x",)), job()
+    assert ids(told(caller.get("jobs", q="tag:x"))) == [str(mail), str(first)]
+    assert ids(told(caller.get("jobs", q="-tag:x"))) == [str(last)]
+    assert ids(told(caller.get("jobs", q="tag:x", queue="mail", state="available"))) == [str(mail)]
+    assert ids(told(caller.get("jobs", q="state:running", state="available"))) == []
+    page = told(caller.get("jobs", q="tag:x", limit=1))
+    assert (ids(page), page["newer"]) == ([str(mail)], None)
+    page = told(caller.get("jobs", q="tag:x", limit=1, before=page["older"]))
+    assert (ids(page), page["older"]) == ([str(first)], None)
+    assert ids(told(caller.get("jobs", q="tag:x", limit=1, after=page["newer"]))) == [str(mail)]
+    answer = caller.get("jobs", q="tag:x stat:running")
+    assert answer.status_code == 422
+    assert "at character 7: There is no field “stat”" in json.loads(answer.content)["message"]
+    assert "(nearest: state:)" in json.loads(answer.content)["message"]
+    monkeypatch.setattr(search, "ROWS", 1)
+    monkeypatch.setattr(search, "FIRST_WINDOW", 1)
+    page = told(caller.get("jobs", q="queue:mail"))
+    assert ids(page) == []
+    assert ids(told(caller.get("jobs", q="queue:mail", before=page["older"]))) == [str(mail)]
 
 
 def test_pages_of_jobs_meet_without_a_gap_in_both_directions(caller: Caller) -> None:

@@ -85,6 +85,16 @@ def test_ids_are_text_and_times_are_utc_for_programs(sh: Shell, worker: int) -> 
     assert (job["state"], job["priority"], job["finished_at"]) == ("running", 0, None)
 
 
+def test_jobs_are_searched_as_in_the_console(sh: Shell) -> None:
+    [mail] = making.enqueued(queue="mail", tags=("x",))
+    making.enqueued()
+    found = sh("jobs", "list", "--query", "tag:x -queue:reports", "--format", "json").json
+    assert [job["id"] for job in found["jobs"]] == [str(mail)]
+    refused = sh("jobs", "list", "--query", "quue:mail")
+    assert refused.code == 2
+    assert "at character 1: There is no field “quue”" in refused.err
+
+
 def test_a_job_is_shown_with_its_attempts_its_events_and_what_can_be_done(sh: Shell, worker: int) -> None:
     job_id = making.quarantined(worker).job_id
     sh("jobs", "reinstate", job_id)

@@ -71,10 +71,14 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
     limit, below, above = wanted.limit, _id("before", wanted.before), _id("after", wanted.after)
     if below is not None and above is not None:
         raise BadFilter("a page lies before an id or after one, not both")
+    states, queue = _states(wanted.state), _queue(wanted.queue)
     with bounded():
-        return listing.jobs(
-            _states(wanted.state), queue=_queue(wanted.queue), before=below, after=above, limit=limit
-        ).as_object()
+        if wanted.q is not None:
+            by = caller(request)
+            page = listing.found(wanted.q, states, queue=queue, before=below, after=above, limit=limit, by=by)
+        else:
+            page = listing.jobs(states, queue=queue, before=below, after=above, limit=limit)
+    return page.as_object()
 
 
 @router.get(

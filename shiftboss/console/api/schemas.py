@@ -100,6 +100,12 @@ class WhichJobs(Schema):
 
     state: str | None = Field(None, description="one state, or several with commas between them; else all")
     queue: str | None = None
+    q: str | None = Field(
+        None,
+        description="a query in the language of the console's list of jobs. A search looks at so many jobs and no"
+        " more: a page may hold fewer than `limit`, none even, and go on from `older` all the same",
+        examples=["error:timeout run>5m"],
+    )
     before: str | None = Field(None, description="only jobs with a smaller id: the next page")
     after: str | None = Field(None, description="only jobs with a greater id: the page before")
     limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
