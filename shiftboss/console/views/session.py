@@ -15,7 +15,6 @@ class Login(LoginView):
     """Django's, with a limit to how often it may be tried."""
 
     template_name = "shiftboss/login.html"
-    next_page = reverse_lazy("shiftboss:overview")
 
     def post(self, request: HttpRequest, *args: Any, **arguments: Any) -> HttpResponse:
         """Check name and password, or say when that may be tried again."""
@@ -37,5 +36,5 @@ class Login(LoginView):
         return self.request.POST.get("username", ""), self.request.META.get("REMOTE_ADDR", "")
 
 
-login = Login.as_view()
+login = Login.as_view(next_page=reverse_lazy("shiftboss:overview"))
 logout = LogoutView.as_view(next_page=reverse_lazy("shiftboss:login"))
