@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
-from shiftboss.acts import MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
+from shiftboss.acts import LARGEST_ID, MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
 from shiftboss.acts.jobs import arguments
 from shiftboss.conf import ConfigError, check_queue
 from shiftboss.queue.errors import InvalidJob
@@ -130,6 +130,13 @@ class QueueForm(ReasonForm):
     """The queue that is meant: a name may hold any character, so it never stands in the path of an address."""
 
     queue = forms.CharField(strip=False, validators=[ProhibitNullCharactersValidator(), _is_a_queue])
+
+
+class PreviewForm(ReasonForm):
+    """What was previewed of an act on all that waits: how many jobs, and the newest live job then."""
+
+    expected = forms.IntegerField(min_value=0, max_value=LARGEST_ID, required=False)
+    newest = forms.IntegerField(min_value=0, max_value=LARGEST_ID - 1, required=False)
 
 
 NUMBER = "number"

@@ -72,13 +72,6 @@ def _worker(request: HttpRequest, worker_id: int | None) -> SafeString | str:
 
 def _template(act: Act, before: str | None, after: str | None) -> str:
     match act, before, after:
-        case Act.CANCEL, "waiting", "left":
-            return _(
-                "{items} jobs of queue {queue} were cancelled, or are asked to end; {left} had moved on, or were in"
-                " somebody else's hands."
-            )
-        case Act.CANCEL, "waiting", _after:
-            return _("{items} jobs of queue {queue} were cancelled, or are asked to end.")
         case Act.CANCEL, _before, "running":
             return _("Job {job} runs; its end has been requested.")
         case Act.CANCEL, _before, _after:

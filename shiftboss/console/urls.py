@@ -48,6 +48,8 @@ urlpatterns = [
     ),
     path("operations/<uuid:operation>/undoings/", page(undoing.Undoing.as_view()), name="undoings"),
     path("queues/", page(queues.index), name="queues"),
+    path("queues/one/", page(queues.show), name="queue"),
+    path("queues/cancellations/", page(queues.Cancelling.as_view()), name="queue-cancellations"),
     path("queues/pauses/", page(queues.Pausing.as_view()), name="pauses"),
     path("queues/resumptions/", page(queues.Resuming.as_view()), name="resumptions"),
     path("queues/limits/", page(queues.Limiting.as_view()), name="limits"),

@@ -1,18 +1,23 @@
 """The queues, and pausing and resuming them."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from shiftboss import acts
+from shiftboss import acts, conf
+from shiftboss.console.views import sweeping
 from shiftboss.permissions import VIEW, Person, Via
-from shiftboss.queue.store import audit, queues
+from shiftboss.queue.states import State
+from shiftboss.queue.store import audit, histograms, queues
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
+from tests.store.making import execute, rows
 
 pytestmark = pytest.mark.requirement("C3", "P6")
 
@@ -76,18 +81,180 @@ def test_every_queue_has_its_counts_its_workers_and_its_act(browser: Client) -> 
     worker, other = scenes.worker("default", "mail"), scenes.worker("mail")
     scenes.quarantined_job(worker)
     scenes.job(queue="mail")
+    scenes.heartbeat(other, in_use=3)
     page = shown(browser)
     assert 'href="/jobs/?state=quarantined&amp;queue=default"' in row(page, "default")
     assert 'href="/jobs/?state=available&amp;queue=mail"' in row(page, "mail")
-    assert f"#{worker}</a>" in row(page, "mail")
-    assert f"#{other}</a>" in row(page, "mail")
-    assert f"#{other}</a>" not in row(page, "default")
+    assert '<a href="/queues/one/?queue=mail">' in row(page, "mail")
+    workers = r'<a href="/workers/\?queue={}" title="{} of {} slots in use">{}</a>'
+    assert re.search(workers.format("mail", 3, 16, 2), row(page, "mail"))
+    assert re.search(workers.format("default", 0, 8, 1), row(page, "default"))
     assert link(page, "mail", "Pause") == "/queues/pauses/?queue=mail"
 
 
 def test_a_queue_that_nobody_serves_says_so(browser: Client) -> None:
     scenes.job(queue="reports")
-    assert re.search(r'class="long wrong"[^>]*><span class="value">none<', row(shown(browser), "reports"))
+    assert re.search(r'class="n wrong" data-label="Workers">none<', row(shown(browser), "reports"))
+
+
+def test_a_queue_says_what_came_and_went_within_the_last_minute(browser: Client) -> None:
+    worker = scenes.worker("mail")
+    for _ in range(3):
+        scenes.job(queue="mail")
+    scenes.completed(scenes.claimed(worker, queue="mail", limit=2), worker)
+    told = row(shown(browser), "mail")
+    assert re.search(r'data-label="Out, last minute">2<', told)
+    assert re.search(r'data-label="In, last minute">[1-9]', told)
+    assert "Finished jobs by minute: 2 in all" in told
+
+
+def test_a_queue_with_a_target_says_how_many_jobs_met_it(
+    browser: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histograms, "EVERY_SECONDS", 0.0)
+    given = {"mail": {"target_wait_seconds": 30}, "default": {"target_wait_seconds": 2.5}}
+    options = conf.read({**settings.SHIFTBOSS, "QUEUES": given})
+    monkeypatch.setattr(conf, "get", lambda: options)
+    worker = scenes.worker("mail", "default")
+    for waited in (1, 2, 100):
+        scenes.job(queue="mail")
+        [held] = scenes.claimed(worker, queue="mail")
+        execute(
+            "update shiftboss_job set due_at = started_at - make_interval(secs => %s) where id = %s",
+            waited,
+            held.id,
+        )
+        scenes.completed([held], worker)
+    for column in ("finished_at", "started_at", "due_at"):
+        execute(f"update shiftboss_finished set {column} = {column} - interval '2 minutes'")
+    while run(histograms.write(authority=scenes.SYSTEM)):
+        pass
+    page = shown(browser)
+    assert re.search(r'<meter [^>]*value="0.6667"[^>]*></meter> <span>66.6 % within 30\s+s<', row(page, "mail"))
+    assert re.search(r"within 2.5\s+s: none yet", row(page, "default"))
+    one = browser.get("/queues/one/?queue=mail").content.decode()
+    assert re.search(r"66.6 % within 30\s+s", one)
+    assert "of 3 in the last hour" in one
+
+
+def test_the_page_of_a_queue_has_all_of_it_in_one_place(browser: Client, operator: object) -> None:
+    worker = scenes.worker("odd/name x", "default")
+    scenes.job(queue="odd/name x")
+    scenes.completed_job(worker, queue="default")
+    pause(operator, "odd/name x")
+    page = browser.get("/queues/one/?queue=odd/name+x").content.decode()
+    assert "Queue <bdi>odd/name x</bdi>" in page
+    assert 'href="/jobs/?state=available&amp;queue=odd%2Fname%20x">1</a>' in page
+    assert "the provider is down" in page
+    assert f'<a href="/workers/{worker}/"' in page
+    assert 'href="/queues/resumptions/?queue=odd%2Fname%20x"' in page
+    assert 'href="/queues/cancellations/?queue=odd%2Fname%20x"' in page
+    assert "What people did" in page
+    # Of another queue nothing is said.
+    assert "state=completed" not in page
+    unknown = browser.get("/queues/one/?queue=nobody").content.decode()
+    assert "no live worker serves it" in unknown
+    assert browser.get("/queues/one/").status_code == 400
+
+
+def test_the_form_of_a_pause_says_what_it_stops(browser: Client, operator: object) -> None:
+    scenes.worker("mail")
+    scenes.worker("mail", "default")
+    both = scenes.worker("mail", "imports")
+    for _ in range(3):
+        scenes.job(queue="mail")
+    scenes.completed(scenes.claimed(both, queue="mail", limit=2), both)
+    pause(operator, "imports")
+    form = browser.get("/queues/pauses/?queue=mail").content.decode()
+    assert "That stops 2 jobs a minute; 2 of the 3 workers that serve it would be idle." in form
+    assert "1 are available now, 0 run." in form
+    assert "no live worker serves it" in browser.get("/queues/pauses/?queue=other").content.decode()
+
+
+def waiting(queue: str) -> int:
+    """Jobs that wait in a queue."""
+    states = ["scheduled", "available", "retryable"]
+    [[jobs]] = rows("select count(*) from shiftboss_job where queue = %s and state = any (%s)", queue, states)
+    return int(jobs)
+
+
+@pytest.mark.requirement("C4", "B6")
+def test_all_that_waits_in_a_queue_is_cancelled_and_what_comes_after_the_preview_stays(browser: Client) -> None:
+    worker = scenes.worker("mail", "other")
+    for _ in range(3):
+        scenes.job(queue="mail")
+    scenes.job(queue="mail", due_at=datetime.now(UTC) + timedelta(hours=1))
+    scenes.job(queue="other")
+    [held] = scenes.claimed(worker, queue="mail")
+    address = "/queues/cancellations/?queue=mail"
+    form = browser.get(address).content.decode()
+    assert "Cancel all 3 jobs that wait in queue mail?" in form
+    assert "2 available" in form
+    assert "1 scheduled" in form
+    later = scenes.job(queue="mail")
+    typed = typed_into(form, reason="wrong recipients")
+    for _ in range(2):  # sent twice: done once, and answered alike
+        done = browser.post(address, typed)
+        assert (done.status_code, done.headers["Location"]) == (303, "/queues/")
+        assert (waiting("mail"), waiting("other")) == (1, 1)
+        assert "3 jobs" in re.sub("<[^>]*>", "", shown(browser))
+    assert scenes.state_of(later) == State.AVAILABLE
+    assert scenes.state_of(held.id) == State.RUNNING
+    kept = [entry for entry in run(audit.entries(authority=scenes.SYSTEM, queue="mail")) if entry.act == "cancel"]
+    assert [(entry.jobs, entry.reason) for entry in kept] == [(3, "wrong recipients")]
+
+
+@pytest.mark.requirement("C4")
+def test_a_cancellation_of_many_goes_on_from_form_to_form(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(acts.many, "BULK_BATCH", 2)
+    for _ in range(3):
+        scenes.job(queue="mail")
+    address = "/queues/cancellations/?queue=mail"
+    page = browser.get(address).content.decode()
+    for past in (2, 3):
+        answer = browser.post(address, typed_into(page, reason="r"))
+        page = answer.content.decode()
+        assert answer.status_code == 200
+        assert f"{past} of about 3" in page
+        assert waiting("mail") == 3 - past
+    for _ in range(3):
+        if answer.status_code == 200:
+            answer = browser.post(address, typed_into(answer.content.decode(), reason="r"))
+    assert (answer.status_code, waiting("mail")) == (303, 0)
+    operations = {entry.operation for entry in run(audit.entries(authority=scenes.SYSTEM, queue="mail"))}
+    assert len(operations) == 1
+
+
+@pytest.mark.requirement("C4", "B15")
+def test_nothing_is_cancelled_without_a_preview_a_reason_or_the_permission(browser: Client) -> None:
+    scenes.job(queue="mail")
+    address = "/queues/cancellations/?queue=mail"
+    assert browser.post(address, {"reason": "r"}).status_code == 422
+    form = browser.get(address).content.decode()
+    assert browser.post(address, typed_into(form, reason=" ")).status_code == 422
+    assert browser.post(address, {**typed_into(form, reason="r"), "newest": "x"}).status_code == 422
+    viewer = Client()
+    viewer.force_login(scenes.person("vic", VIEW))
+    assert viewer.post(address, typed_into(form, reason="r")).status_code == 403
+    assert "cancellations" not in viewer.get("/queues/one/?queue=mail").content.decode()
+    assert waiting("mail") == 1
+    assert "Nothing waits in queue other" in browser.get("/queues/cancellations/?queue=other").content.decode()
+    assert browser.get("/queues/cancellations/").status_code == 400
+
+
+def test_pages_of_queues_ask_few_questions_however_many_there_are(
+    browser: Client, django_assert_max_num_queries: Any
+) -> None:
+    scenes.worker("mail")
+    for number in range(20):
+        scenes.job(queue=f"queue {number}")
+    with scenes.maintained():
+        for address in ("/queues/", "/queues/one/?queue=mail"):
+            with django_assert_max_num_queries(12):
+                assert browser.get(address).status_code == 200
 
 
 def test_without_any_queue_the_page_says_what_will_be_seen(browser: Client) -> None:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import LARGEST_ID, Acted
-from shiftboss.console import addresses, live, roster
+from shiftboss.console import addresses, live, roster, whole
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
@@ -71,7 +71,9 @@ def index(request: HttpRequest) -> HttpResponse:
         shown = roster.arrange(workers, wanted)
         ids = [worker.id for worker in shown.page]
         runs = run(read.running(ids, authority=SYSTEM, per_worker=roster.RUNS_SHOWN)) if ids else []
+        seen = whole.whole()
     context = {
+        "whole": seen,
         "roster": shown,
         "filter": shown.wanted,
         "states": roster.STATES,
@@ -88,9 +90,11 @@ def show(request: HttpRequest, worker_id: int) -> HttpResponse:
     with bounded():
         worker = read_worker(worker_id)
         runs = run(read.running([worker_id], authority=SYSTEM, per_worker=RUNS))
+        seen = whole.whole()
     [line] = roster.lines([worker], runs)
     given = roster.orders(worker, to=person_of(request))
     context = {
+        "whole": seen,
         "line": line,
         "worker": worker,
         "offers": [one for one in ORDERS if one.act in given],
