@@ -6,6 +6,8 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from shiftboss.console.filters import BadFilter, JobFilter
 from shiftboss.console.query import Term, Text, of
@@ -13,6 +15,17 @@ from shiftboss.console.whole import Whole
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.many import LOOKED, Group, Held
 from shiftboss.queue.store.samples import Part
+
+HEADLINES: dict[str, Promise] = {
+    QuarantineReason.FAILURES_EXHAUSTED: gettext_lazy("failed too often"),
+    QuarantineReason.LOSSES_EXHAUSTED: gettext_lazy("lost to the death of a worker too often"),
+    QuarantineReason.POISON: gettext_lazy("death of the process each time, also alone"),
+    QuarantineReason.DELIVERIES_EXHAUSTED: gettext_lazy("delivered too often"),
+    QuarantineReason.UNKNOWN_TASK: gettext_lazy("a task that no live worker knows"),
+    QuarantineReason.INVALID_ARGUMENTS: gettext_lazy("arguments that do not fit the task"),
+    QuarantineReason.OPERATOR: gettext_lazy("held back by an operator"),
+}
+"""Why jobs are held, however many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,11 @@ class Reason:
     looked: int
     list: str
     query: str
+
+    @property
+    def headline(self) -> Promise:
+        """Why they are held."""
+        return HEADLINES[self.reason]
 
     @property
     def is_whole(self) -> bool:

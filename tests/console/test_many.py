@@ -131,9 +131,9 @@ def test_a_wanted_reason_is_asked_for_and_nothing_is_done_without_it(browser: Cl
 def test_where_none_of_the_chosen_jobs_can_be_changed_nothing_is_asked(browser: Client) -> None:
     job_id = scenes.job_in(State.COMPLETED)
     response: HttpResponse = browser.get(address("cancellations", job_id))  # type: ignore[assignment]
-    assert "None of the chosen jobs can be changed so" in text(response)
+    assert "None of the selected jobs can be changed so" in text(response)
     assert "<form" not in response.content.decode().partition("<main")[2]
-    assert "No job is chosen" in text(browser.get(address("cancellations")))  # type: ignore[arg-type]
+    assert "No job is selected" in text(browser.get(address("cancellations")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_jobs_stand_by_reason_task_and_error_with_an_example_and_their_list(brow
     held_back = scenes.job()
     run(operate.quarantine([held_back], authority=SYSTEM, by="kim"))
     said = text(show(browser, "/quarantine/"))
-    assert "4 jobs · it failed as often as it may" in said
-    assert "1 job · an operator holds it back" in said
-    assert said.index("it failed as often") < said.index("an operator holds")
+    assert "4 jobs · failed too often" in said
+    assert "1 job · held back by an operator" in said
+    assert said.index("failed too often") < said.index("held back by")
     assert "mailbox unavailable" in said
     assert "no such file" in said
     page = show(browser, "/quarantine/").content.decode()
@@ -83,7 +83,7 @@ def test_of_a_large_reason_the_newest_are_looked_at_and_the_count_is_the_samples
     monkeypatch.setattr("shiftboss.console.held.LOOKED", 2)
     held(3)
     said = text(show(browser, "/quarantine/"))
-    assert "3 jobs · it failed as often as it may" in said
+    assert "3 jobs · failed too often" in said
     assert "Of the newest 2" in said
 
 

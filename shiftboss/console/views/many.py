@@ -65,9 +65,9 @@ class ManyActing(Acting):
             "asks": foreseen.changing > 0,
         }
         if not foreseen.jobs:
-            context["question"] = _("No job is chosen")
+            context["question"] = _("No job is selected")
         elif not foreseen.changing:
-            context["question"] = _("None of the chosen jobs can be changed so")
+            context["question"] = _("None of the selected jobs can be changed so")
         return self.answer(
             context, said if foreseen.changing or self.request.method != "POST" else Said(status=409)
         )

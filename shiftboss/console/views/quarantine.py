@@ -79,6 +79,7 @@ class HeldActing(Sweeping):
         context: dict[str, Any] = {
             "form": form or self.new_form(),
             "which": which,
+            "headline": held.HEADLINES[which.reason],
             "count": count,
             "about": about,
             "tasks": count.tasks[:TASKS],
