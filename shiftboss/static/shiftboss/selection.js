@@ -1,9 +1,17 @@
 "use strict";
 
-// Choosing all jobs of a page, and how many are chosen; keys.js knows the ranges. A bulk act that is not at its end
-// goes on by itself. Without this file each box is ticked, and each "Go on" pressed, by hand.
+// Selecting many jobs of a list: all on the page, and with Shift all from one to another. A bulk act that is not at
+// its end goes on by itself. Without this file each box is ticked, and each "Go on" pressed, by hand.
 (() => {
   const boxes = () => [...document.querySelectorAll("input[name=job][form=selection]")];
+
+  let last = null; // the box where a range begins
+
+  function tick(box, checked) {
+    if (box.checked === checked) return;
+    box.checked = checked;
+    box.dispatchEvent(new Event("change", { bubbles: true }));
+  }
 
   function tell() {
     const form = document.getElementById("selection");
@@ -18,13 +26,17 @@
     form.classList.toggle("some", chosen > 0);
   }
 
+  document.addEventListener("click", ({ target, shiftKey }) => {
+    if (!target.matches("input[name=job][form=selection]")) return;
+    const here = boxes();
+    const [from, to] = [here.indexOf(last), here.indexOf(target)];
+    if (shiftKey && from >= 0)
+      for (const box of here.slice(Math.min(from, to), Math.max(from, to) + 1)) tick(box, target.checked);
+    last = target;
+  });
+
   document.addEventListener("change", ({ target }) => {
-    if (target.matches("[data-all]"))
-      for (const box of boxes()) {
-        if (box.checked === target.checked) continue;
-        box.checked = target.checked;
-        box.dispatchEvent(new Event("change", { bubbles: true }));
-      }
+    if (target.matches("[data-all]")) for (const box of boxes()) tick(box, target.checked);
     if (target.matches("[data-all], input[form=selection]")) tell();
   });
 
