@@ -2,12 +2,13 @@
 # make test          all tests, on a PostgreSQL of their own  (PG_BIN=folder runs that of the system's programs there)
 # make check         format, lint, types, import rules, migrations, the wheel's contents
 # make bench         drains 200,000 jobs beside PgQueuer  (QBENCH=folder of the harness `qbench`, see bench/)
+# make bench-console  how long the console's pages take on ten million jobs  (BENCH="--finished 100000 --live 10000")
 # make faults        the tests under fault again and again, shuffled, beside a busy core  (TIMES=20)
 # make mutate-sql    leaves out each condition of the store's statements: a test has to miss it  (SQL=cancel for some)
 # make check-tests   breaks each guarantee of docs/reliability.md: a test has to miss it  (BREAKS="G4 G7" for some)
 # make requirements  which requirements no test names yet
 
-.PHONY: up test check bench faults mutate-sql check-tests requirements
+.PHONY: up test check bench bench-console faults mutate-sql check-tests requirements
 
 up:
 	@.ci/environment run
@@ -32,6 +33,10 @@ bench:
 	@.ci/environment dev
 	.venv/bin/python -m pip --disable-pip-version-check install --quiet --requirement bench/requirements.txt
 	PYTHONPATH=.:$(QBENCH) .venv/bin/python -m bench.drain $(BENCH)
+
+bench-console:
+	@.ci/environment dev
+	PYTHONPATH=. .venv/bin/python -m bench.console $(BENCH)
 
 faults:
 	@.ci/environment dev
