@@ -7,20 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from shiftboss.acts import LimitWord
-from shiftboss.console import words
+from shiftboss.acts import LimitWord, undone_by
+from shiftboss.console import held, words
 from shiftboss.console.text import number, stored
-from shiftboss.permissions import Act
+from shiftboss.permissions import Act, Person
 from shiftboss.queue.states import State
 from shiftboss.queue.store.audit import AuditRow
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One act, or all batches of a bulk act that stand together: who, when, what to, why, and what it changed."""
+    """One act, or all batches of a bulk act that stand together: who, when, what to, why, and what it changed.
+
+    `scope`: what the jobs of a bulk act have in common beside their queue. `undo`: the operation, where the reader
+    can still undo it.
+    """
 
     id: int
     at: datetime
@@ -35,11 +41,13 @@ class Line:
     new_job_id: int | None
     backfill_id: int | None = None
     worker_id: int | None = None
+    scope: str = ""
+    undo: UUID | None = None
 
 
-def lines(rows: Iterable[AuditRow]) -> list[Line]:
-    """A line for each operation, in the order of the rows."""
-    return [_line(list(batches)) for _operation, batches in groupby(rows, key=lambda row: row.operation)]
+def lines(rows: Iterable[AuditRow], *, by: Person | None = None) -> list[Line]:
+    """A line for each operation, in the order of the rows. `by`: who is offered to undo what they can."""
+    return [_line(list(batches), by) for _operation, batches in groupby(rows, key=lambda row: row.operation)]
 
 
 def reruns(rows: Iterable[AuditRow]) -> list[int]:
@@ -47,7 +55,7 @@ def reruns(rows: Iterable[AuditRow]) -> list[int]:
     return sorted(line.new_job_id for line in lines(rows) if line.new_job_id is not None)
 
 
-def _line(batches: list[AuditRow]) -> Line:
+def _line(batches: list[AuditRow], by: Person | None) -> Line:
     row = batches[0]
     new_job_id = json.loads(row.after).get("new_job_id")
     asked = json.loads(row.asked)
@@ -57,7 +65,7 @@ def _line(batches: list[AuditRow]) -> Line:
         at=row.at,
         by=row.actor_name,
         via=words.spoken(words.VIAS, row.via),
-        act=words.spoken(words.ACTS, row.act),
+        act=_act(row, asked),
         job_id=row.job_id,
         queue=row.queue,
         jobs=sum(batch.jobs for batch in batches),
@@ -66,7 +74,26 @@ def _line(batches: list[AuditRow]) -> Line:
         new_job_id=None if new_job_id is None else int(new_job_id),
         backfill_id=None if backfill_id is None else int(backfill_id),
         worker_id=None if worker_id is None else int(worker_id),
+        scope=_scope(row, asked),
+        undo=row.operation if by and _can_be_undone(row, by) else None,
     )
+
+
+def _act(row: AuditRow, asked: dict[str, Any]) -> str:
+    act = words.spoken(words.ACTS, row.act)
+    return _("%(act)s, to undo") % {"act": act} if "undoes" in asked else act
+
+
+def _scope(row: AuditRow, asked: dict[str, Any]) -> str:
+    """Of a bulk act on the quarantine the reason and the task; of one on a queue the task."""
+    if row.job_id is not None or not row.jobs or "undoes" in asked:
+        return ""
+    reason = held.HEADLINES.get(asked.get("reason", ""))
+    return ", ".join(str(part) for part in (reason, asked.get("task")) if part)
+
+
+def _can_be_undone(row: AuditRow, by: Person) -> bool:
+    return row.jobs > 0 and undone_by(row.act, (timezone.now() - row.at).total_seconds(), by=by) is not None
 
 
 def _change(row: AuditRow) -> str:

@@ -56,7 +56,7 @@ def test_an_act_tells_who_did_what_to_what_and_why(browser: Client, kim: Person)
     page = shown(browser)
     paused, held = lines(page)
     assert paused[1:] == ["kim console", "Pause", "queue mail", "running → paused", "down"]
-    assert held[1:5] == ["kim console", "Quarantine", f"job {job_id}", "available → quarantined"]
+    assert held[1:5] == ["kim console", "Quarantine", f"job {job_id}", "available → quarantined Undo"]
     assert "&lt;b&gt;hold&lt;/b&gt;" in page
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in page
 

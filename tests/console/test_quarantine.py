@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
 
-from shiftboss.acts import many
+from shiftboss.acts import many, undoing
 from shiftboss.console.views import sweeping
 from shiftboss.permissions import PERMISSIONS, VIEW, Act
 from shiftboss.queue.states import State
@@ -224,4 +224,30 @@ def test_an_act_on_a_reason_wants_a_token_against_forged_forms(operator: User) -
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(operator)
     assert browser.post(f"/quarantine/discards/{FAILED}", {"reason": "because"}).status_code == 403
+    assert scenes.state_of(job_id) is State.QUARANTINED
+
+
+def test_the_audit_says_of_which_reason_the_jobs_were_and_offers_the_undo_while_it_can_be(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job_id] = held(1)
+    browser.post(f"/quarantine/reinstatements/{FAILED}", {"reason": "mail server is back"})
+    browser.get("/")
+    audited = show(browser, "/audit/")
+    assert "1 job failed too often" in text(audited)
+    [undo] = re.findall(r'href="(/operations/[^"]*/undoings/)"', audited.content.decode())
+    browser.post(undo, {"reason": "too early"})
+    browser.get("/")
+    audited = show(browser, "/audit/")
+    assert "Quarantine, to undo" in text(audited)
+    assert scenes.state_of(job_id) is State.QUARANTINED
+    monkeypatch.setattr(undoing, "UNDO_SECONDS", 0.0)
+    assert "/undoings/" not in show(browser, "/audit/").content.decode()
+
+
+def test_an_act_on_one_job_is_undone_from_the_audit_as_well(browser: Client) -> None:
+    [job_id] = held(1)
+    browser.post(f"/jobs/{job_id}/reinstatements/", {"reason": ""})
+    [undo] = re.findall(r'href="(/operations/[^"]*/undoings/)"', show(browser, "/audit/").content.decode())
+    browser.post(undo, {"reason": "too early"})
     assert scenes.state_of(job_id) is State.QUARANTINED

@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 
 from shiftboss.console import audits, filters, live
+from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import audit
@@ -16,7 +17,7 @@ def index(request: HttpRequest) -> HttpResponse:
         rows = run(audit.entries(authority=System(), job_id=job_id, before_id=before_id, limit=audit.PAGE + 1))
     shown = rows[: audit.PAGE]
     context = {
-        "lines": audits.lines(shown),
+        "lines": audits.lines(shown, by=person_of(request)),
         "job_id": job_id,
         "before_id": before_id,
         "older_than": shown[-1].id if len(rows) > audit.PAGE else None,
