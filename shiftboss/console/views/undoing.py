@@ -4,7 +4,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_exempt
 
 from shiftboss import acts
 from shiftboss.acts import UNDO_SECONDS, UNDOES, Sweep
@@ -22,6 +24,7 @@ from shiftboss.queue.store.many import Operation
 from shiftboss.queue.store.statement import run
 
 
+@method_decorator(csrf_exempt, name="dispatch")  # as Acting's, which this one stands before
 class Undoing(Sweeping):
     """`POST /operations/…/undoings/`. It asks the permission of the act that undoes."""
 
