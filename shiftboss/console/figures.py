@@ -62,6 +62,22 @@ class Sparkline:
         return len(self.minutes) * (BAR + GAP) - GAP
 
     @property
+    def completed_path(self) -> str:
+        """The outlines of all lower parts, as one path."""
+        return _path((one.x, one.completed_y, one.completed_height) for one in self.minutes)
+
+    @property
+    def not_completed_path(self) -> str:
+        """The outlines of all upper parts."""
+        return _path((one.x, one.not_completed_y, one.not_completed_height) for one in self.minutes)
+
+    @property
+    def empty_path(self) -> str:
+        """A mark for each minute in which nothing finished."""
+        empty = (one for one in self.minutes if not one.completed and not one.not_completed)
+        return _path((one.x, HEIGHT - 1, 1) for one in empty)
+
+    @property
     def last(self) -> int:
         """Jobs that finished in the last sixty seconds."""
         return self.minutes[-1].completed + self.minutes[-1].not_completed
@@ -104,6 +120,10 @@ def _bar(position: int, ago: int, completed: int, other: int, peak: int) -> Minu
         not_completed_y=max(0, HEIGHT - lower - upper),
         not_completed_height=upper,
     )
+
+
+def _path(bars: Iterable[tuple[int, int, int]]) -> str:
+    return "".join(f"M{x} {y}h{BAR}v{height}h-{BAR}z" for x, y, height in bars if height)
 
 
 def _part(jobs: int, peak: int) -> int:

@@ -10,6 +10,7 @@ cannot afford stays as old as it is, and says so.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -299,37 +300,48 @@ def _overdue(found: dict[str, Sample]) -> float | None:
 
 
 def _live(found: dict[str, Sample]) -> list[Count]:
-    """Live jobs as they were counted, and fresher what is looked at more often."""
-    if Part.COUNTS not in found:
-        counted: dict[tuple[str, str], Count] = {}
-    else:
-        counted = {
-            (queue, state): Count(queue, State(state), jobs, oldest, False)
-            for queue, state, jobs, oldest in found[Part.COUNTS].seen
-        }
-    if waits := _fresher(found, Part.WAITS):
-        fresh = {(queue, State.AVAILABLE.value): (jobs, oldest) for queue, jobs, oldest in waits.seen}
-        for key in [key for key in counted if key[1] == State.AVAILABLE and key not in fresh]:
-            del counted[key]
-        for key, (jobs, oldest) in fresh.items():
-            if jobs >= samples.WAITS_CAP:
-                known = counted[key].jobs if key in counted else 0
-                counted[key] = Count(key[0], State.AVAILABLE, max(jobs, known), oldest, known <= jobs)
-            else:
-                counted[key] = Count(key[0], State.AVAILABLE, jobs, oldest, False)
-    if leases := _fresher(found, Part.LEASES):
-        running = leases.seen["running"]
-        for key in [key for key in counted if key[1] == State.RUNNING]:
-            del counted[key]
-        for queue, jobs, longest in running:
-            counted[queue, State.RUNNING.value] = Count(queue, State.RUNNING, jobs, longest, False)
+    """Live jobs as they were counted; those of states that are looked at more often as they were seen there."""
+    counted = {
+        (queue, State(state)): Count(queue, State(state), jobs, None, False)
+        for queue, state, jobs in (found[Part.COUNTS].seen if Part.COUNTS in found else [])
+    }
+    seen = [(part, _seen_apart(found[part])) for part in _APART if part in found]
+    for part, counts in seen:
+        state = _APART[part]
+        before = {key: counted.pop(key) for key in list(counted) if key[1] is state}
+        for count in counts:
+            key = count.queue, state
+            counted[key] = _at_least(count, before[key]) if count.capped and key in before else count
     return [counted[key] for key in sorted(counted)]
 
 
-def _fresher(found: dict[str, Sample], part: Part) -> Sample | None:
-    """The sample of this part, where it is younger than the counts."""
-    sample, counts = found.get(part), found.get(Part.COUNTS)
-    return sample if sample and (counts is None or sample.at > counts.at) else None
+_APART = {Part.WAITS: State.AVAILABLE, Part.LEASES: State.RUNNING, Part.QUARANTINE: State.QUARANTINED}
+"""Parts that see all jobs of a state."""
+
+
+def _seen_apart(sample: Sample) -> list[Count]:
+    match sample.part:
+        case Part.WAITS:
+            cap = samples.WAITS_CAP
+            return [
+                Count(queue, State.AVAILABLE, jobs, oldest, jobs >= cap) for queue, jobs, oldest in sample.seen
+            ]
+        case Part.LEASES:
+            return [
+                Count(queue, State.RUNNING, jobs, longest, False)
+                for queue, jobs, longest in sample.seen["running"]
+            ]
+    held = Counter[str]()
+    for _reason, queue, jobs, *_rest in sample.seen:
+        held[queue] += jobs
+    return [Count(queue, State.QUARANTINED, jobs, None, False) for queue, jobs in held.items()]
+
+
+def _at_least(seen: Count, counted: Count) -> Count:
+    """A count that was capped, by the full count that was made before it, if that is larger."""
+    if counted.jobs <= seen.jobs:
+        return seen
+    return replace(seen, jobs=counted.jobs, capped=False)
 
 
 def _finished(seen: dict[str, Any]) -> list[Count]:

@@ -59,8 +59,9 @@ alter table shiftboss_worker
 
 -- histogram_minutes.sql
 create index shiftboss_attempt_at on shiftboss_attempt using brin (ended_at) with (pages_per_range = 16);
--- the quarantine by its reasons
-create index shiftboss_job_reason on shiftboss_job (quarantine_reason, id) where state = 'quarantined';
+-- the quarantine by its reasons; sample_quarantine.sql reads nothing else
+create index shiftboss_job_reason on shiftboss_job (quarantine_reason, id) include (queue, quarantined_at)
+    where state = 'quarantined';
 -- reruns of a job, jobs of a batch
 create index shiftboss_job_rerun_of on shiftboss_job (rerun_of) where rerun_of is not null;
 create index shiftboss_finished_rerun_of on shiftboss_finished (rerun_of) where rerun_of is not null;

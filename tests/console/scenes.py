@@ -219,5 +219,5 @@ def maintained() -> Iterator[None]:
     """Within the block a maintainer has just looked at all, and no page does: for counting a page's statements."""
     with pytest.MonkeyPatch.context() as patch:
         sample_all()
-        patch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
+        patch.setattr(whole, "_abandoned", lambda found: [])
         yield

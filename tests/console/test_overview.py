@@ -96,6 +96,9 @@ def test_bars_are_scaled_to_the_busiest_minute_and_one_job_among_thousands_is_se
     assert newest.not_completed_height == 2
     assert newest.not_completed_y >= 0
     assert (line.last, line.finished, line.not_completed, line.peak) == (6001, 9001, 1, 6001)
+    assert line.empty_path == "M10 39h8v1h-8z"
+    assert line.completed_path == "M0 20h8v20h-8zM20 0h8v40h-8z"
+    assert line.not_completed_path == "M20 0h8v2h-8z"
 
 
 def test_a_tally_adds_up_the_queues_and_keeps_the_oldest_age_and_the_cap() -> None:

@@ -40,14 +40,11 @@ def test_live_jobs_are_counted_by_queue_and_state() -> None:
     enqueued(2, queue="mail")
     running(worker)
     quarantined(worker)
-    found = {(queue, state): (jobs, oldest) for queue, state, jobs, oldest in seen(Part.COUNTS)}
-    assert {key: jobs for key, (jobs, _) in found.items()} == {
-        ("mail", "available"): 2,
-        ("default", "running"): 1,
-        ("default", "quarantined"): 1,
-    }
-    assert found["mail", "available"][1] > 0
-    assert found["default", "quarantined"][1] is None
+    assert sorted(seen(Part.COUNTS)) == [
+        ["default", "quarantined", 1],
+        ["default", "running", 1],
+        ["mail", "available", 2],
+    ]
 
 
 def test_of_each_queue_the_job_that_is_due_for_longest_is_found_whatever_its_priority(

@@ -21,7 +21,7 @@ PART = "histograms"
 
 MINUTE, TEN_MINUTES, HOUR = 60, 600, 3600
 
-EVERY_SECONDS = 30.0
+EVERY_SECONDS = 60.0
 """How often they are written."""
 
 REST = 25.0

@@ -19,8 +19,8 @@ from shiftboss.queue.store.statement import Statement, Verb
 EVERY_SECONDS = 2.0
 """How often a part that takes no time is looked at."""
 
-REST = 100.0
-"""For each second that a look took, a part is left alone for so many: one hundredth of a core at most."""
+REST = 50.0
+"""For each second that a look took, a part is left alone for so many: a part takes 2 % of a core at most."""
 
 WAITS_CAP = 1000
 """So many available jobs of a queue are counted at each look; of more the full count tells."""

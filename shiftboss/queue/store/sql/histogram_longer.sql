@@ -24,19 +24,25 @@ runs as (
         group by 1, 2, 3, 4
     ) r
     group by 1, 2, 3
+),
+-- put together without a join, whose size nobody can foretell
+pieces as (
+    select span, queue, task, completed, cancelled, discarded, failed, lost, enqueued,
+        null::smallint[] as wait_buckets, null::bigint[] as wait_jobs, null::smallint[] as run_buckets,
+        null::bigint[] as run_jobs
+    from finer
+    union all
+    select span, queue, task, 0, 0, 0, 0, 0, 0, buckets, jobs, null, null from waits
+    union all
+    select span, queue, task, 0, 0, 0, 0, 0, 0, null, null, buckets, jobs from runs
 )
 insert into shiftboss_histogram as known (seconds, queue, task, at, completed, cancelled, discarded, failed, lost,
     enqueued, wait_buckets, wait_jobs, run_buckets, run_jobs)
-select %(seconds)s, f.queue, f.task, f.span, f.completed, f.cancelled, f.discarded, f.failed, f.lost, f.enqueued,
-    coalesce(w.buckets, '{}'), coalesce(w.jobs, '{}'), coalesce(r.buckets, '{}'), coalesce(r.jobs, '{}')
-from (
-    select span, queue, task, sum(completed) as completed, sum(cancelled) as cancelled, sum(discarded) as discarded,
-        sum(failed) as failed, sum(lost) as lost, sum(enqueued) as enqueued
-    from finer
-    group by span, queue, task
-) f
-left join waits w using (span, queue, task)
-left join runs r using (span, queue, task)
+select %(seconds)s, queue, task, span, sum(completed), sum(cancelled), sum(discarded), sum(failed), sum(lost),
+    sum(enqueued), coalesce(max(wait_buckets), '{}'), coalesce(max(wait_jobs), '{}'),
+    coalesce(max(run_buckets), '{}'), coalesce(max(run_jobs), '{}')
+from pieces
+group by span, queue, task
 on conflict (seconds, queue, task, at) do update
 set completed = excluded.completed, cancelled = excluded.cancelled, discarded = excluded.discarded,
     failed = excluded.failed, lost = excluded.lost, enqueued = excluded.enqueued,

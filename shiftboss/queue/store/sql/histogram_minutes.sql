@@ -52,29 +52,35 @@ runs as (
     ) r
     group by at, queue, task
 ),
--- a minute in which nothing ended is known too
-minutes as (
-    select at, queue, task, completed, cancelled, discarded, failed, lost from numbers
+-- put together without a join, whose size nobody can foretell
+pieces as (
+    select at, queue, task, completed, cancelled, discarded, failed, lost, null::smallint[] as wait_buckets,
+        null::bigint[] as wait_jobs, null::smallint[] as run_buckets, null::bigint[] as run_jobs
+    from numbers
     union all
-    select at, '', '', 0, 0, 0, 0, 0
+    select at, queue, task, 0, 0, 0, 0, 0, buckets, jobs, null, null from waits
+    union all
+    select at, queue, task, 0, 0, 0, 0, 0, null, null, buckets, jobs from runs
+    union all
+    -- a minute in which nothing ended is known too; what was counted in it stays where its history was dropped
+    select at, '', '', 0, 0, 0, 0, 0, null, null, null, null
     from generate_series(%(since)s::timestamptz, %(until)s::timestamptz - interval '1 minute', interval '1 minute') at
-    where at not in (select at from numbers)
+    where not exists (
+        select from shiftboss_histogram h where h.seconds = 60 and h.queue = '' and h.task = '' and h.at = at.at)
 )
 insert into shiftboss_histogram as known (seconds, queue, task, at, completed, cancelled, discarded, failed, lost,
     wait_buckets, wait_jobs, run_buckets, run_jobs)
-select 60, m.queue, m.task, m.at, m.completed, m.cancelled, m.discarded, m.failed, m.lost,
-    coalesce(w.buckets, '{}'), coalesce(w.jobs, '{}'), coalesce(r.buckets, '{}'), coalesce(r.jobs, '{}')
-from minutes m
-left join waits w using (at, queue, task)
-left join runs r using (at, queue, task)
+select 60, queue, task, at, sum(completed), sum(cancelled), sum(discarded), sum(failed), sum(lost),
+    coalesce(max(wait_buckets), '{}'), coalesce(max(wait_jobs), '{}'),
+    coalesce(max(run_buckets), '{}'), coalesce(max(run_jobs), '{}')
+from pieces
+group by at, queue, task
 on conflict (seconds, queue, task, at) do update
 set completed = excluded.completed, cancelled = excluded.cancelled, discarded = excluded.discarded,
     failed = excluded.failed, lost = excluded.lost,
     wait_buckets = excluded.wait_buckets, wait_jobs = excluded.wait_jobs,
     run_buckets = excluded.run_buckets, run_jobs = excluded.run_jobs
--- of a history that was dropped meanwhile nothing is found, and what was counted stays
-where excluded.at in (select at from numbers)
-    and (known.completed, known.cancelled, known.discarded, known.failed, known.lost, known.wait_buckets,
+where (known.completed, known.cancelled, known.discarded, known.failed, known.lost, known.wait_buckets,
         known.wait_jobs, known.run_buckets, known.run_jobs)
     is distinct from (excluded.completed, excluded.cancelled, excluded.discarded, excluded.failed, excluded.lost,
         excluded.wait_buckets, excluded.wait_jobs, excluded.run_buckets, excluded.run_jobs)

@@ -1,5 +1,5 @@
 -- sample: quarantined jobs by reason and queue: how many, of the last hour, first and last, and the newest one's id.
--- Index: shiftboss_job_quarantined.
+-- Index: shiftboss_job_reason, which holds all that is asked for.
 with
 -- part: sample_due
 seen as materialized (
@@ -10,7 +10,8 @@ seen as materialized (
             extract(epoch from min(quarantined_at)) as first, extract(epoch from max(quarantined_at)) as last,
             max(id) as newest
         from shiftboss_job
-        where state = 'quarantined' and (select exists (select from due))
+        -- it never is; but so the planner sees that the index suffices
+        where state = 'quarantined' and quarantine_reason is not null and (select exists (select from due))
         group by quarantine_reason, queue
     ) counted
 )
