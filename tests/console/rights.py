@@ -25,7 +25,19 @@ cancellations           login      .         .      .       yes       yes    can
 quarantines             login      .         .      .       yes       yes    quarantine_job    act
 reprioritisations       login      .         .      .       yes       yes    reprioritise_job  act
 reschedulings           login      .         .      .       yes       yes    reschedule_job    act
+many-reinstatements     login      .         .      .       yes       yes    reinstate_job     act
+many-reruns             login      .         .      .       yes       yes    rerun_job         act
+many-expeditions        login      .         .      .       yes       yes    expedite_job      act
+many-discards           login      .         .      .       yes       yes    discard_job       act
+many-cancellations      login      .         .      .       yes       yes    cancel_job        act
+many-quarantines        login      .         .      .       yes       yes    quarantine_job    act
+quarantine              login      .         .      yes     yes       yes    view_job
+held-reinstatements     login      .         .      .       yes       yes    reinstate_job     act
+held-discards           login      .         .      .       yes       yes    discard_job       act
+undoings                login      .         .      .       yes       yes    reinstate_job     act
 queues                  login      .         .      yes     yes       yes    view_job
+queue                   login      .         .      yes     yes       yes    view_job
+queue-cancellations     login      .         .      .       yes       yes    cancel_job        act
 pauses                  login      .         .      .       yes       yes    pause_queue       act
 resumptions             login      .         .      .       yes       yes    resume_queue      act
 limits                  login      .         .      .       yes       yes    limit_queue       act

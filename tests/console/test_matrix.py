@@ -4,21 +4,23 @@ Whether something was done is asked of the record, not of the answer.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import connection
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 
-from shiftboss.console import offers
+from shiftboss import acts
+from shiftboss.console import offers, roles
 from shiftboss.console.urls import urlpatterns
-from shiftboss.console.views import backfills, workers
+from shiftboss.console.views import backfills, many, quarantine, workers
 from shiftboss.permissions import Act
+from shiftboss.queue.states import QuarantineReason
 from tests.acts import test_rights
-from tests.acts.people import a_request
+from tests.acts.people import a_request, person
 from tests.console import scenes
 from tests.console.rights import ACTS, NEEDS, PEOPLE, RIGHTS
 from tests.store import making
@@ -28,46 +30,108 @@ pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3", "C4")]
 LOOKED_AT = {"shiftboss_sample", "shiftboss_histogram", "shiftboss_mark"}
 """What whoever looks may write: it says nothing that the rest of the record does not."""
 
-looked_at_each_time = pytest.fixture(autouse=True)(scenes.looked_at_each_time)
 
-Subject = Callable[[test_rights.Scene], tuple[dict[str, Any], dict[str, Any]]]
-"""What an address is opened for: the arguments of its path, and what its form or query says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What an address is opened for: the arguments of its path, its query, and what its form says."""
+
+    path: dict[str, Any] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
+    typed: dict[str, Any] = field(default_factory=dict)
 
 
-def of_a_job(act: Act, **typed: Any) -> Subject:
-    return lambda scene: ({"job_id": scene.thing(act)}, {**test_rights.EXTRA.get(act, {}), **typed})
+Subject = Callable[[test_rights.Scene], Opened]
+
+
+def of_a_job(act: Act) -> Subject:
+    return lambda scene: Opened(path={"job_id": scene.thing(act)}, typed=test_rights.EXTRA.get(act, {}))
+
+
+def of_jobs(act: Act) -> Subject:
+    return lambda scene: Opened(query={"job": [scene.thing(act), scene.thing(act)]})
+
+
+def of_a_reason(act: Act) -> Subject:
+    def held(scene: test_rights.Scene) -> Opened:
+        scene.thing(act)
+        return Opened(query={"reason": QuarantineReason.FAILURES_EXHAUSTED.value})
+
+    return held
 
 
 def of_a_backfill(act: Act) -> Subject:
-    return lambda scene: ({"backfill_id": test_rights.a_backfill(act)}, {})
+    return lambda scene: Opened(path={"backfill_id": test_rights.a_backfill(act)})
+
+
+def of_a_worker(scene: test_rights.Scene) -> Opened:
+    return Opened(path={"worker_id": scene.worker})
 
 
 def of_a_queue(act: Act) -> Subject:
-    return lambda scene: ({}, {"queue": scene.thing(act), **test_rights.ON_QUEUES[act][1]})
+    def queue(scene: test_rights.Scene) -> Opened:
+        name = scene.thing(act)
+        return Opened(query={"queue": name}, typed={"queue": name, **test_rights.ON_QUEUES[act][1]})
+
+    return queue
+
+
+def of_what_waits(scene: test_rights.Scene) -> Opened:
+    job_id = making.available(scene.worker).job_id
+    return Opened(query={"queue": "default"}, typed={"expected": 1, "newest": job_id})
+
+
+def of_an_operation(scene: test_rights.Scene) -> Opened:
+    done = acts.on_many(Act.QUARANTINE, [scene.thing(Act.QUARANTINE)], by=person(), reason="by mistake")
+    return Opened(path={"operation": done.operation})
 
 
 SUBJECTS: dict[str, Subject] = {
-    "job": lambda scene: ({"job_id": making.available(scene.worker).job_id}, {}),
-    "worker": lambda scene: ({"worker_id": scene.worker}, {}),
+    "job": of_a_job(Act.CANCEL),
+    "worker": of_a_worker,
     "backfill": of_a_backfill(Act.PAUSE_BACKFILL),
+    "queue": of_a_queue(Act.PAUSE),
+    "queue-cancellations": of_what_waits,
+    "undoings": of_an_operation,
     **{one.resource: of_a_job(one.act) for one in offers.ACTS},
+    **{f"many-{one.resource}": of_jobs(one.act) for one in many.ACTS},
+    **{f"held-{one.resource}": of_a_reason(one.act) for one in quarantine.ACTS},
     **{f"backfill-{one.resource}": of_a_backfill(one.act) for one in backfills.ACTS},
-    **{f"worker-{one.resource}": lambda scene: ({"worker_id": scene.worker}, {}) for one in workers.ORDERS},
+    **{f"worker-{one.resource}": of_a_worker for one in workers.ORDERS},
     **{name: of_a_queue(act) for act, (name, _) in test_rights.ON_QUEUES.items()},
 }
 
 
-def scene_of(who: str) -> test_rights.Scene:
-    return test_rights.Scene("stranger" if who == "anonymous" else who)
+def visitors() -> dict[str, Client]:
+    """A browser for each kind of person."""
+    found = {}
+    for who in PEOPLE:
+        found[who] = Client()
+        if who == "anonymous":
+            continue
+        user = User.objects.create_user(who, password="x", is_staff=who != "customer")
+        if who != "staff":
+            role = "operator" if who == "customer" else who
+            user.groups.add(Group.objects.get(name=roles.group_name(role)))
+        found[who].force_login(user)
+    return found
 
 
-def opened_for(scene: test_rights.Scene, name: str, client: Client) -> tuple[str, dict[str, Any]]:
+@pytest.fixture
+def scene(db: None) -> test_rights.Scene:
+    """What addresses are opened for."""
+    return test_rights.Scene("stranger")
+
+
+def opened_for(scene: test_rights.Scene, name: str, *clients: Client) -> tuple[str, dict[str, Any]]:
     """An address, and what its form says."""
-    path, typed = SUBJECTS[name](scene) if name in SUBJECTS else ({}, {})
+    opened = SUBJECTS.get(name, lambda _: Opened())(scene)
     if name == "edits":  # arguments are shown to whoever has asked for them
-        typed_before = {"reason": "because", "request_id": a_request()}
-        client.post(reverse("shiftboss:reveals", kwargs=path), typed_before)
-    return reverse(f"shiftboss:{name}", kwargs=path), typed
+        for client in clients:
+            typed = {"reason": "because", "request_id": a_request()}
+            client.post(reverse("shiftboss:reveals", kwargs=opened.path), typed)
+    query = urlencode(opened.query, doseq=True)
+    address = reverse(f"shiftboss:{name}", kwargs=opened.path) + (f"?{query}" if query else "")
+    return address, {"reason": "because", "request_id": a_request(), **opened.typed}
 
 
 def missing(who: str, name: str) -> str:
@@ -77,16 +141,22 @@ def missing(who: str, name: str) -> str:
     return "shiftboss.view_job" if who == "staff" and name in ACTS else f"shiftboss.{NEEDS[name]}"
 
 
-def record() -> dict[str, list[Any]]:
-    """Every row that there is."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
-            " where n.nspname = current_schema() and c.relname like 'shiftboss\\_%' and c.relkind in ('r', 'p')"
-            " and not c.relispartition"
-        )
-        tables = {name for (name,) in cursor.fetchall()} - LOOKED_AT
-        return {name: making.rows(f'select t::text from "{name}" t order by 1') for name in sorted(tables)}
+def tables() -> list[str]:
+    """Those that hold the record."""
+    named = making.rows(
+        "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " where n.nspname = current_schema() and starts_with(c.relname, 'shiftboss_') and c.relkind in ('r', 'p')"
+        " and not c.relispartition"
+    )
+    return sorted({name for (name,) in named} - LOOKED_AT)
+
+
+def record() -> list[Any]:
+    """A digest of all rows of each table."""
+    digests = (
+        f"select '{name}', md5(string_agg(t::text, ',' order by t::text)) from \"{name}\" t" for name in tables()
+    )
+    return making.rows(" union all ".join(digests))
 
 
 def test_every_address_has_a_line_in_the_table() -> None:
@@ -94,63 +164,85 @@ def test_every_address_has_a_line_in_the_table() -> None:
 
 
 def test_what_is_compared_is_the_record() -> None:
-    assert {"shiftboss_job", "shiftboss_finished", "shiftboss_queue", "shiftboss_audit"} <= set(record())
+    assert {"shiftboss_job", "shiftboss_finished", "shiftboss_queue", "shiftboss_audit"} <= set(tables())
 
 
-@pytest.mark.parametrize("who", PEOPLE)
-def test_an_address_is_shown_to_those_to_whom_the_table_says_yes(who: str) -> None:
-    scene = scene_of(who)
-    answers = {}
-    for name in RIGHTS:
+def test_an_address_is_shown_to_those_to_whom_the_table_says_yes(scene: test_rights.Scene) -> None:
+    visiting = visitors()
+    addresses = {name: opened_for(scene, name, *visiting.values())[0] for name in RIGHTS}
+    with scenes.maintained():
+        answers = {
+            name: {who: shown(visiting[who], name, who, address) for who in PEOPLE}
+            for name, address in addresses.items()
+        }
+    assert answers == RIGHTS
+
+
+def shown(client: Client, name: str, who: str, address: str) -> str:
+    """What the table would say of this answer."""
+    answer = client.get(address)
+    if answer.status_code == 302:
+        login, _, query = answer.headers["Location"].partition("?")
+        assert (login, parse_qs(query)) == ("/login/", {"next": [address]})
+        return "login"
+    if answer.status_code == 403:
+        assert missing(who, name) in answer.content.decode(), (name, who)
+    # A logout is for forms alone, also of those who are not logged in.
+    return {200: "yes", 403: ".", 405: "yes"}.get(answer.status_code, str(answer.status_code))
+
+
+def test_a_form_changes_nothing_for_those_to_whom_the_table_does_not_say_yes(scene: test_rights.Scene) -> None:
+    visiting = visitors()
+    forms = {name: opened_for(scene, name, *visiting.values()) for name in RIGHTS}
+    before = record()
+    for name, (address, typed) in forms.items():
+        for who, client in visiting.items():
+            if not (name in ACTS and RIGHTS[name][who] == "yes"):
+                client.post(address, typed)
+    assert record() == before
+
+
+@pytest.mark.parametrize("who", ["operator", "admin"])
+def test_a_form_changes_the_record_for_those_to_whom_the_table_says_yes(
+    scene: test_rights.Scene, who: str
+) -> None:
+    client = visitors()[who]
+    may = [name for name in ACTS if RIGHTS[name][who] == "yes"]
+    changed = []
+    for name in may:
         with test_rights.undone():
-            client = scene.client()
-            address, typed = opened_for(scene, name, client)
-            answer = client.get(address, typed)
-            said = {200: "yes", 403: ".", 405: "yes"}.get(answer.status_code, str(answer.status_code))
-            if answer.status_code == 302:
-                login, _, query = answer.headers["Location"].partition("?")
-                assert (login, parse_qs(query)) == ("/login/", {"next": [answer.wsgi_request.get_full_path()]})
-                said = "login"
-            answers[name] = said
-            if said == ".":
-                assert missing(who, name) in answer.content.decode(), name
-    assert answers == {name: RIGHTS[name][who] for name in RIGHTS}
-
-
-@pytest.mark.parametrize("who", PEOPLE)
-def test_a_form_changes_the_record_for_those_to_whom_the_table_says_yes(who: str) -> None:
-    scene = scene_of(who)
-    changed = {}
-    for name in RIGHTS:
-        with test_rights.undone():
-            client = scene.client()
             address, typed = opened_for(scene, name, client)
             before = record()
-            client.post(address, {"reason": "because", "request_id": a_request(), **typed})
-            changed[name] = record() != before
-    assert changed == {name: name in ACTS and RIGHTS[name][who] == "yes" for name in RIGHTS}
+            client.post(address, typed)
+            if record() != before:
+                changed.append(name)
+    assert changed == may
 
 
-def test_no_form_is_believed_that_another_site_could_have_sent() -> None:
-    scene = scene_of("admin")
-    client = scene.client()
+def test_acts_are_for_nobody_else() -> None:
+    """Whom the test before this one does not try."""
+    assert {who for name in ACTS for who in PEOPLE if RIGHTS[name][who] == "yes"} == {"operator", "admin"}
+
+
+def test_no_form_is_believed_that_another_site_could_have_sent(scene: test_rights.Scene) -> None:
+    client = visitors()["admin"]
     for name in ACTS | {"login", "logout"}:
         with test_rights.undone():
             client.handler.enforce_csrf_checks = False
             address, typed = opened_for(scene, name, client)
             client.handler.enforce_csrf_checks = True
             before = record()
-            answer = client.post(address, {"reason": "because", "request_id": a_request(), **typed})
+            answer = client.post(address, typed)
             assert answer.status_code == 403, name
             assert "Nothing was done" in answer.content.decode(), name
             assert record() == before, name
     assert client.get(reverse("shiftboss:jobs")).status_code == 200
 
 
-def test_whoever_is_not_active_any_more_is_sent_to_the_login() -> None:
-    scene = scene_of("admin")
-    client = scene.client()
+def test_whoever_is_not_active_any_more_is_sent_to_the_login(scene: test_rights.Scene) -> None:
+    client = visitors()["admin"]
+    addresses = {name: opened_for(scene, name, client)[0] for name in set(RIGHTS) - {"login", "logout"}}
     User.objects.update(is_active=False)
-    for name in set(RIGHTS) - {"login", "logout"}:
-        address, typed = opened_for(scene, name, client)
-        assert client.get(address, typed).status_code == 302, name
+    assert {name: client.get(address).status_code for name, address in addresses.items()} == dict.fromkeys(
+        addresses, 302
+    )
