@@ -10,10 +10,13 @@ from shiftboss.console.verdict import is_late, is_lost, late_after
 from shiftboss.permissions import Act, Person
 from shiftboss.queue.store.read import RunningRow, WorkerRow
 
-PAGE = 50
+PAGE = 25
 """Workers on one page."""
 
-RUNS_SHOWN = 4
+ENDED = 50
+"""Of those that have ended the latest are listed."""
+
+RUNS_SHOWN = 3
 """Of what runs in a worker so much stands on the page of all; its own page has the rest."""
 
 LARGEST_PAGE = 9999
@@ -149,7 +152,7 @@ def arrange(workers: Sequence[WorkerRow], wanted: WorkerFilter) -> Roster:
         wanted=wanted,
         page=there[start : start + PAGE],
         matching=len(there),
-        ended=[worker for worker in fitting if worker.state == "stopped"][:PAGE],
+        ended=[worker for worker in fitting if worker.state == "stopped"][:ENDED],
         pools=sorted({worker.pool for worker in workers})[:OFFERED],
         hosts=sorted({worker.host for worker in workers})[:OFFERED],
         queues=sorted({queue for worker in workers for queue in worker.queues})[:OFFERED],

@@ -4,6 +4,7 @@ Foreign text (names, arguments, errors) is escaped here, and what would be unsee
 """
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.evidence import read as evidence_of
-from shiftboss.console.figures import Tally
+from shiftboss.console.figures import Sparkline, Tally
 from shiftboss.console.progress import read_progress
 from shiftboss.queue.authority import Scope, read_key
 from shiftboss.queue.jobs import JobRow
@@ -250,6 +251,25 @@ def _listed(value: Any) -> str:
 def lent(worker: WorkerRow) -> list[tuple[str, dict[str, int]]]:
     """What a worker's jobs are lent: names, and how many there are, are lent and are waited for."""
     return sorted(json.loads(worker.resources).items())
+
+
+@register.simple_tag
+def bars(line: Sparkline) -> SafeString:
+    """The bars of a sparkline, empty minutes as dashes. Numbers alone, thousands of them on a page of queues."""
+    return mark_safe("".join(_bars(line)))
+
+
+def _bars(line: Sparkline) -> Iterator[str]:
+    def bar(kind: str, x: int, y: int, height: int) -> str:
+        return f'<rect class="{kind}" x="{x:d}" y="{y:d}" width="{line.bar:d}" height="{height:d}"/>'
+
+    for minute in line.minutes:
+        if not minute.completed and not minute.not_completed:
+            yield bar("none", minute.x, line.height - 1, 1)
+        if minute.completed:
+            yield bar("completed", minute.x, minute.completed_y, minute.completed_height)
+        if minute.not_completed:
+            yield bar("other", minute.x, minute.not_completed_y, minute.not_completed_height)
 
 
 @register.inclusion_tag("shiftboss/_progress.html")

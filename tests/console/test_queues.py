@@ -167,7 +167,7 @@ def test_the_form_of_a_pause_says_what_it_stops(browser: Client, operator: objec
     pause(operator, "imports")
     form = browser.get("/queues/pauses/?queue=mail").content.decode()
     assert "That stops 2 jobs a minute; 2 of the 3 workers that serve it would be idle." in form
-    assert "1 are available now, 0 run." in form
+    assert "Available now: 1; running: 0." in form
     assert "no live worker serves it" in browser.get("/queues/pauses/?queue=other").content.decode()
 
 
