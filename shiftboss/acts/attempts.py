@@ -1,6 +1,6 @@
 """How often jobs that are to run again may fail and be lost: as the code of their tasks says now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from shiftboss import conf
 from shiftboss.queue import registry
@@ -9,28 +9,40 @@ from shiftboss.queue.store.many import Standing
 from shiftboss.queue.store.operate import Limits
 from shiftboss.queue.tasks import NO_OPTIONS, attempts_of
 
+Groups = Sequence[tuple[Sequence[Standing], Limits]]
 
-def by_queue(standings: Iterable[Standing]) -> dict[str, tuple[list[Standing], Limits]]:
-    """The jobs of each queue, with the limits of their tasks there. Jobs that do not exist are left out.
 
-    Outside a transaction: a task's module may be imported here for the first time.
+def groups(standings: Iterable[Standing]) -> Groups:
+    """The jobs with the limits of their tasks: in one group, but for tasks whose queues want different ones.
+
+    Jobs that do not exist are left out. Outside a transaction: a task's module may be imported here for the first
+    time.
     """
-    queues: dict[str, list[Standing]] = {}
-    for one in standings:
-        if one.queue is not None:
-            queues.setdefault(one.queue, []).append(one)
-    return {
-        queue: (jobs, _limits(queue, {one.task for one in jobs if one.task})) for queue, jobs in queues.items()
-    }
-
-
-def _limits(queue: str, tasks: Iterable[str]) -> Limits:
     config = conf.get()
-    otherwise = config.queues.get(queue, NO_OPTIONS).max_attempts or config.max_attempts
-    by_task = {}
-    for task in tasks:
-        try:
-            by_task[task] = (attempts_of(registry.resolve(task), queue), config.max_losses)
-        except UnknownTask:
-            by_task[task] = (otherwise, config.max_losses)
-    return Limits(failures=otherwise, losses=config.max_losses, by_task=by_task)
+    known: dict[tuple[str, str], int] = {}
+    found: list[tuple[list[Standing], dict[str, tuple[int, int]]]] = []
+    for one in standings:
+        if one.queue is None or one.task is None:
+            continue
+        where = (one.task, one.queue)
+        if where not in known:
+            known[where] = _attempts(*where)
+        limits = (known[where], config.max_losses)
+        for jobs, by_task in found:
+            if by_task.setdefault(one.task, limits) == limits:
+                jobs.append(one)
+                break
+        else:
+            found.append(([one], {one.task: limits}))
+    return [
+        (jobs, Limits(failures=config.max_attempts, losses=config.max_losses, by_task=by_task))
+        for jobs, by_task in found
+    ]
+
+
+def _attempts(task: str, queue: str) -> int:
+    try:
+        return attempts_of(registry.resolve(task), queue)
+    except UnknownTask:
+        config = conf.get()
+        return config.queues.get(queue, NO_OPTIONS).max_attempts or config.max_attempts

@@ -177,8 +177,8 @@ def sweep(act: Act, which: Held, *, by: Person, reason: str) -> Sweep:
 
     def do(ids: list[int]) -> Answer:
         # Within the transaction, but a task that is not imported yet is imported once, for the first batch.
-        queues = attempts.by_queue(run(many.named(ids, authority=SYSTEM))) if act is Act.REINSTATE else {}
-        return verb_of(act, by=by, queues=queues)(ids)
+        again = attempts.groups(run(many.named(ids, authority=SYSTEM))) if act is Act.REINSTATE else []
+        return verb_of(act, by=by, again=again)(ids)
 
     asked = {"reason": str(which.reason), "task": which.task, "fingerprint": which.fingerprint}
     return Sweep(

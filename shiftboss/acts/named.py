@@ -10,13 +10,14 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError
 
 from shiftboss.acts import attempts
+from shiftboss.acts.attempts import Groups
 from shiftboss.acts.performing import LARGEST_ID, MAX_REQUEST_LENGTH, SYSTEM, at_once, keep, permit
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.errors import Busy, InvalidJob, RequestReused
 from shiftboss.queue.states import FINAL, State
 from shiftboss.queue.store import audit, many, operate
 from shiftboss.queue.store.many import Standing
-from shiftboss.queue.store.operate import Answer, Changed, Limits, Unchanged, Why
+from shiftboss.queue.store.operate import Answer, Changed, Unchanged, Why
 from shiftboss.queue.store.statement import Atomic, Verb, run
 
 MOST = 1000
@@ -24,8 +25,6 @@ MOST = 1000
 
 ON_MANY = (Act.REINSTATE, Act.RERUN, Act.EXPEDITE, Act.DISCARD, Act.CANCEL, Act.QUARANTINE)
 """The acts that can be done to many jobs at once."""
-
-Queues = Mapping[str, tuple[Sequence[Standing], Limits]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +60,11 @@ def on_many(
     if (earlier := _earlier(act, ids, by, reason, request_id)) is not None:
         return earlier
     # Outside the transaction: tasks may be imported.
-    queues = attempts.by_queue(run(many.named(ids, authority=SYSTEM))) if act in (Act.REINSTATE, Act.RERUN) else {}
+    again = attempts.groups(run(many.named(ids, authority=SYSTEM))) if act in (Act.REINSTATE, Act.RERUN) else []
     operation = uuid4()
     try:
         with at_once():
-            answer, new_jobs = _done(act, ids, by, queues)
+            answer, new_jobs = _done(act, ids, by, again)
             done = _told(act, answer, new_jobs, operation)
             if answer.changed:
                 _keep(done, ids, by, reason, request_id)
@@ -79,8 +78,8 @@ def on_many(
     return done
 
 
-def verb_of(act: Act, *, by: Person, queues: Queues) -> Callable[[Sequence[int]], Answer]:
-    """How an act changes jobs that live. `queues`: what a reinstatement wants to know of them."""
+def verb_of(act: Act, *, by: Person, again: Groups) -> Callable[[Sequence[int]], Answer]:
+    """How an act changes jobs that live. `again`: what a reinstatement wants to know of them."""
 
     def reinstate(ids: Sequence[int]) -> Answer:
         wanted = set(ids)
@@ -90,10 +89,10 @@ def verb_of(act: Act, *, by: Person, queues: Queues) -> Callable[[Sequence[int]]
                     [one.id for one in jobs if one.id in wanted], authority=SYSTEM, by=by.name, limits=limits
                 )
             )
-            for jobs, limits in queues.values()
+            for jobs, limits in again
             if any(one.id in wanted for one in jobs)
         ]
-        known = {one.id for jobs, _ in queues.values() for one in jobs}
+        known = {one.id for jobs, _ in again for one in jobs}
         missing = tuple(Unchanged(id, Why.MISSING) for id in ids if id not in known)
         return _joined([*answers, Answer((), missing)])
 
@@ -129,10 +128,10 @@ def _checked(act: Act, job_ids: Iterable[int], request_id: str | None) -> list[i
     return ids
 
 
-def _done(act: Act, ids: Sequence[int], by: Person, queues: Queues) -> tuple[Answer, dict[int, int]]:
+def _done(act: Act, ids: Sequence[int], by: Person, again: Groups) -> tuple[Answer, dict[int, int]]:
     if act is Act.RERUN:
-        return _rerun(ids, queues)
-    do = verb_of(act, by=by, queues=queues)
+        return _rerun(ids, again)
+    do = verb_of(act, by=by, again=again)
     answer = do(ids)
     busy = [one.id for one in answer.unchanged if one.why is Why.BUSY]
     if not busy:
@@ -150,10 +149,10 @@ def _waited_for(ids: Sequence[int]) -> Verb[None]:
     yield Atomic(operate.hold(ids, authority=SYSTEM))
 
 
-def _rerun(ids: Sequence[int], queues: Queues) -> tuple[Answer, dict[int, int]]:
+def _rerun(ids: Sequence[int], again: Groups) -> tuple[Answer, dict[int, int]]:
     made = [
         row
-        for jobs, limits in queues.values()
+        for jobs, limits in again
         if (over := [one for one in jobs if one.state in FINAL])
         for row in run(many.rerun(over, authority=SYSTEM, limits=limits))
     ]

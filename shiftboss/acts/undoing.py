@@ -62,7 +62,7 @@ def undo(operation: UUID, *, by: Person, reason: str) -> Sweep:
                     [one.id for one in jobs], authority=SYSTEM, by=by.name, limits=limits, held_for=held_for
                 )
             )
-            for jobs, limits in attempts.by_queue(run(many.named(ids, authority=SYSTEM))).values()
+            for jobs, limits in attempts.groups(run(many.named(ids, authority=SYSTEM)))
         ]
         return Answer(
             tuple(job for answer in answers for job in answer.changed),

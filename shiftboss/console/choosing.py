@@ -22,8 +22,8 @@ LISTED = 20
 class Foreseen:
     """What would happen: by state how many change and how; how many do not, and why; and the first jobs.
 
-    Each line of `will` and `will_not` is a number of jobs and a sentence about them; each of `listed` a job and why
-    it would be left as it is, if it would.
+    Each line of `will` and `will_not` is a number of jobs and a sentence about them. Each of `listed` is a job,
+    and why it would be left as it is, if it would.
     """
 
     jobs: int

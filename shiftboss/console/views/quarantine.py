@@ -61,7 +61,9 @@ class HeldActing(Sweeping):
 
     def about(self) -> int:
         """As many as were counted; of a whole reason as many as were last seen of it, if those are more."""
-        counted = run(many.held_count(self.which, authority=System())).jobs
+        return self._about(run(many.held_count(self.which, authority=System())).jobs)
+
+    def _about(self, counted: int) -> int:
         if self.which.task is not None:
             return counted
         return max(counted, sum(one.jobs for one in whole().quarantine if one.reason == self.which.reason))
@@ -75,7 +77,7 @@ class HeldActing(Sweeping):
         which = self.which
         with bounded():
             count = run(many.held_count(which, authority=System()))
-            about = self.about() if count.capped else count.jobs
+            about = self._about(count.jobs) if count.capped else count.jobs
         context: dict[str, Any] = {
             "form": form or self.new_form(),
             "which": which,

@@ -13,13 +13,13 @@ from shiftboss.queue.jobs import Limits
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.statement import Statement, Verb
 
-LOOKED = 2000
+LOOKED = 1000
 """Quarantined jobs of each reason that are looked at for groups: the newest ones."""
 
 GROUPS = 8
 """Groups of each reason that are shown: those with the most jobs."""
 
-COUNTED = 20_000
+COUNTED = 10_000
 """Quarantined jobs of a reason that are counted before a bulk act."""
 
 

@@ -6,8 +6,9 @@ with looked as materialized (
     cross join lateral (
         select id, task, error_fingerprint, quarantined_at
         from shiftboss_job
-        where state = 'quarantined' and quarantine_reason = r.reason
-        order by id desc
+        -- an equal reason would be no order, and another index chosen that finds it nowhere
+        where state = 'quarantined' and quarantine_reason between r.reason and r.reason
+        order by quarantine_reason desc, id desc
         limit %(looked)s
     ) j
 ),
