@@ -16,6 +16,7 @@ BAR = 8
 GAP = 2
 HEIGHT = 40
 LEAST = 4
+AT_A_GLANCE = (State.AVAILABLE, State.RUNNING, State.QUARANTINED, State.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,16 @@ class QueueLine:
     limited: Limited | None
     served: Served | None = None
     flow: Flow = field(default_factory=Flow)
+
+    @property
+    def glance(self) -> list[Tally]:
+        """The states that are looked at first."""
+        return [one for one in self.tallies if one.state in AT_A_GLANCE]
+
+    @property
+    def later(self) -> int:
+        """Jobs that are not due yet."""
+        return sum(one.jobs for one in self.tallies if one.state in (State.SCHEDULED, State.RETRYABLE))
 
     @property
     def live_workers(self) -> int:

@@ -51,6 +51,16 @@ def test_each_queue_has_its_counts_by_state_with_links_to_them(browser: Client) 
     assert re.fullmatch(r"[\d.]+ m?s", cell(mail, "Oldest waits"))
 
 
+def test_jobs_that_are_not_due_yet_are_counted_together_with_a_link_to_them(browser: Client) -> None:
+    scenes.job_in(State.SCHEDULED, queue="mail")
+    scenes.job_in(State.RETRYABLE, queue="mail")
+    page = overview(browser)
+    assert cell(row(page, "mail"), "Later") == "2"
+    assert 'href="/jobs/?state=scheduled,retryable&amp;queue=mail">2</a>' in page
+    found = browser.get("/jobs/?state=scheduled,retryable&queue=mail").content.decode()
+    assert len(re.findall(r'<tr data-key="\d+"', found)) == 2
+
+
 def test_without_a_worker_the_page_says_so_in_red(browser: Client) -> None:
     scenes.job()
     page = overview(browser)
