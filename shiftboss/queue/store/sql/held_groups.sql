@@ -26,9 +26,14 @@ grouped as (
     group by reason, task, error_fingerprint
 )
 select g.reason, g.task, g.error_fingerprint, g.jobs, g.first, g.last, g.newest, j.queue, j.error_type,
-    left(j.error_message, 500), j.failures + j.losses, s.jobs, s.first, s.last, g.groups
+    j.error_message, j.runs, s.jobs, s.first, s.last, g.groups
 from grouped g
 join sizes s on s.reason = g.reason
-join shiftboss_job j on j.id = g.newest
+cross join lateral (
+    select queue, error_type, left(error_message, 500) as error_message, failures + losses as runs
+    from shiftboss_job
+    where id = g.newest
+    limit 1
+) j
 where g.place <= %(shown)s
 order by g.reason, g.place
