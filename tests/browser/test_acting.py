@@ -77,7 +77,7 @@ def test_a_queue_is_paused_seen_to_be_and_resumed(opened: Opener) -> None:
     expect(
         page.get_by_text(re.compile(r"Queue mail is paused by operator .*the provider is down"))
     ).to_be_visible()
-    page.get_by_role("link", name="paused").click()
+    page.get_by_role("link", name="paused", exact=True).click()
     asks(page, "Resume")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Queue mail is claimed again.")).to_be_visible()
@@ -162,7 +162,7 @@ def test_an_act_after_the_session_has_ended_leads_to_the_login_and_back_to_the_f
     page = opened(f"/jobs/{job_id}/")
     page.get_by_text("More").click()
     page.context.clear_cookies()
-    page.get_by_role("link", name="Quarantine").click()
+    page.locator("#live").get_by_role("link", name="Quarantine", exact=True).click()
     expect(page.get_by_label("Password")).to_be_visible()
     page.get_by_label("Name").fill("operator")
     page.get_by_label("Password").fill("correct horse")

@@ -32,7 +32,7 @@
 
   // What is the reader's business: which details are open, and which jobs are selected.
   const isReaders = (name, element) =>
-    (name === "open" && element.nodeName === "DETAILS") || (name === "checked" && element.name === "job");
+    (name === "open" && element.nodeName === "DETAILS") || (name === "checked" && element.getAttribute("form") === "selection");
 
   function morph(live, fragment) {
     const fresh = fragment.querySelector("#live");
@@ -97,7 +97,7 @@
 
   // Why nothing is asked for now: a refresh would disturb what the reader has in hand.
   function holding(live) {
-    if (document.querySelector("input[name=job]:checked")) return "selected";
+    if (document.querySelector("#live input[form=selection]:checked")) return "selected";
     if (document.querySelector("dialog[open], .offers details[open]")) return "asking";
     const field = document.activeElement;
     if (live.contains(field) && field.matches("select, textarea, input:not([type=checkbox], [type=radio])"))

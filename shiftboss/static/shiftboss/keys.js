@@ -7,14 +7,12 @@
   const GO_MS = 1500;
 
   let going = 0; // when `g` was pressed
-  let last = null; // the box that was last ticked, where a range begins
 
   const find = (selector) => document.querySelector(selector);
   const rows = () => [...document.querySelectorAll("#live tbody tr[data-key]")].filter((row) => anchor(row));
   const anchor = (row) => row.querySelector("th a") || row.querySelector("a, button");
   const present = () => document.activeElement.closest("#live tbody tr[data-key]");
-  const boxOf = (row) => row && row.querySelector("input[name=job]");
-  const boxes = () => [...document.querySelectorAll("#live input[name=job]")];
+  const BOX = "#live input[type=checkbox][form=selection]";
 
   const isTyping = (element) =>
     element.isContentEditable || element.matches("textarea, select, input:not([type=checkbox], [type=radio])");
@@ -48,30 +46,14 @@
     all[next].scrollIntoView({ block: "nearest" });
   }
 
-  function tick(box, checked) {
-    if (box.checked === checked) return;
-    box.checked = checked;
-    box.dispatchEvent(new Event("change", { bubbles: true }));
-  }
-
-  function range(to, checked) {
-    const all = boxes();
-    const [from, until] = [all.indexOf(last), all.indexOf(to)];
-    if (from < 0 || until < 0) return tick(to, checked);
-    for (const box of all.slice(Math.min(from, until), Math.max(from, until) + 1)) tick(box, checked);
-  }
-
-  function select(withRange) {
-    const box = boxOf(present());
-    if (!box) return;
-    const checked = !box.checked;
-    if (withRange) range(box, checked);
-    else tick(box, checked);
-    last = box;
+  // As with the mouse, so that whatever a click does is done.
+  function select(shiftKey) {
+    const box = present() && present().querySelector(BOX);
+    if (box) box.dispatchEvent(new MouseEvent("click", { shiftKey, bubbles: true, cancelable: true }));
   }
 
   function count() {
-    const selected = boxes().filter((box) => box.checked).length;
+    const selected = document.querySelectorAll(`${BOX}:checked`).length;
     say(find("#said").dataset.selected.replace("{n}", selected));
   }
 
@@ -103,6 +85,11 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event.target)) return;
     if (event.key === "Escape") return escape(event);
+    // In a form Enter would send it, with whatever button comes first. Here it opens the row, as on its link.
+    if (event.key === "Enter" && event.target.matches(BOX)) {
+      event.preventDefault();
+      return anchor(present()).click();
+    }
     if (!areOn()) return;
     if (event.key === "?") {
       event.preventDefault();
@@ -117,15 +104,8 @@
     act();
   });
 
-  // A range with the mouse: from the box that was clicked before to the one that is clicked with shift.
-  document.addEventListener("click", (event) => {
-    if (!event.target.matches("#live input[name=job]")) return;
-    if (event.shiftKey) range(event.target, event.target.checked);
-    last = event.target;
-  });
-
   document.addEventListener("change", (event) => {
-    if (event.target.matches("#live input[name=job]")) count();
+    if (event.target.matches(BOX)) count();
     if (event.target.id === "keys-on") turn(event.target.checked);
   });
 
