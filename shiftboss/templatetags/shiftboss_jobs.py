@@ -88,12 +88,12 @@ def _key(line: Line, context: Context) -> SafeString:
 def _tags(line: Line, context: Context) -> SafeString:
     if not line.found.tags:
         return NOTHING
-    return format_html(
-        '<span class="value">{}</span>',
-        format_html_join(
-            " ", '<span class="tag"><bdi>{}</bdi></span>', ((visible(tag),) for tag in line.found.tags)
-        ),
+    tags = format_html_join(
+        " ",
+        '<span class="tag" title="{}"><bdi>{}</bdi></span>',
+        ((text.visible(tag), visible(tag)) for tag in line.found.tags),
     )
+    return format_html('<span class="value">{}</span>', tags)
 
 
 def _count(value: int) -> SafeString:
