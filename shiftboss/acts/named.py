@@ -57,23 +57,23 @@ def on_many(
     require(PERMISSIONS[act], by=by)
     ids = _checked(act, job_ids, request_id)
     reason = permit(act, by, reason)
-    if (earlier := _earlier(act, ids, by, reason, request_id)) is not None:
-        return earlier
     # Outside the transaction: tasks may be imported.
     again = attempts.groups(run(many.named(ids, authority=SYSTEM))) if act in (Act.REINSTATE, Act.RERUN) else []
     operation = uuid4()
     try:
         with at_once():
+            if request_id is not None:
+                run(audit.hold_request(request_id, authority=SYSTEM, actor_kind=by.kind, actor_id=by.id))
+                if (earlier := _earlier(act, ids, by, reason, request_id)) is not None:
+                    return earlier
             answer, new_jobs = _done(act, ids, by, again)
             done = _told(act, answer, new_jobs, operation)
             if answer.changed:
                 _keep(done, ids, by, reason, request_id)
     except IntegrityError:
-        # The first of two equal requests has been kept meanwhile, and this one is undone.
+        # An act of another kind was kept under this id meanwhile, and this one is undone.
         if (earlier := _earlier(act, ids, by, reason, request_id)) is None:
             raise
-        return earlier
-    if not answer.changed and (earlier := _earlier(act, ids, by, reason, request_id)) is not None:
         return earlier
     return done
 

@@ -52,6 +52,7 @@ class AuditRow:
 
 _WRITE = Statement("audit", lambda id: int(id))
 _AUDITED = Statement("audited", AuditRow)
+_HOLD_REQUEST = Statement("hold_request", lambda *_: None)
 _ENTRIES = Statement("audit_entries", AuditRow)
 _TOTAL = Statement("audit_total", lambda jobs: int(jobs))
 
@@ -90,6 +91,15 @@ def audited(
     require_system(authority, "audit")
     rows: list[AuditRow] = yield _AUDITED.call(request_id=request_id, actor_kind=actor_kind, actor_id=actor_id)
     return rows[0] if rows else None
+
+
+def hold_request(request_id: str, *, authority: Authority, actor_kind: str, actor_id: str | None) -> Verb[None]:
+    """Wait for an equal request of this person that is under way, and keep others waiting.
+
+    Within a transaction only, until its end.
+    """
+    require_system(authority, "audit")
+    yield _HOLD_REQUEST.call(request_id=request_id, actor_kind=actor_kind, actor_id=actor_id)
 
 
 def entries(
