@@ -4,7 +4,7 @@ Percentiles do not add, counts do. Each bucket is `GROWTH` times as wide as the 
 to a week: bucket 0 holds what took a millisecond or less, bucket n what took more than `GROWTH ** (n - 1)` and at
 most `GROWTH ** n` milliseconds, the last one whatever took longer. A length is told as the middle of its bucket;
 none between a millisecond and a week is told more than `ERROR` too long or too short. (The same idea as in
-HdrHistogram and DDSketch; histogram_minutes.sql counts by the same rule.)
+HdrHistogram and DDSketch; the store counts by the same rule.)
 """
 
 import math

@@ -29,6 +29,7 @@ from shiftboss.queue.store.audit import Entry
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.queues import Limit
+from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.search import Search
 from shiftboss.queue.store.statement import Atomic, Verb, run
 
@@ -200,6 +201,7 @@ class Scene:
             "actor_id": None,
             "actor_kind": "user",
             "after_id": None,
+            "back_seconds": 60.0,
             "backfill_id": self.backfill,
             "before": date(2020, 1, 1),
             "before_id": None,
@@ -225,6 +227,8 @@ class Scene:
             "new": _backfill("mine"),
             "numbers": [1],
             "operation": uuid4(),
+            "part": Part.COUNTS,
+            "parts": [Part.COUNTS],
             "per_worker": 5,
             "priority": 1,
             "queue": "victims-queue",

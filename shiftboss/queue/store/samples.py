@@ -74,7 +74,20 @@ class Sample:
         return max(EVERY_SECONDS, REST * self.took_ms / 1000)
 
 
-_LOOKS = {part: Statement(f"sample_{part}", lambda part: str(part)) for part in Part}
+def _part(part: str) -> str:
+    return part
+
+
+_LOOKS = {
+    Part.COUNTS: Statement("sample_counts", _part),
+    Part.FINISHED: Statement("sample_finished", _part),
+    Part.WAITS: Statement("sample_waits", _part),
+    Part.WORKERS: Statement("sample_workers", _part),
+    Part.LEASES: Statement("sample_leases", _part),
+    Part.QUARANTINE: Statement("sample_quarantine", _part),
+    Part.RATES: Statement("sample_rates", _part),
+    Part.MINUTES: Statement("sample_minutes", _part),
+}
 _DUE = Statement("samples_due", Part)
 _SAMPLES = Statement("samples", lambda part, at, age, took, seen: Sample(part, at, age, took, json.loads(seen)))
 
