@@ -78,7 +78,7 @@ def vitals(request: HttpRequest, seen: Whole) -> list[Vital]:
     made = [
         (Part.LEASES, _stuck(seen, jobs)),
         (Part.WORKERS, _lag(seen, addresses.of(request, "workers"))),
-        (Part.QUARANTINE, _quarantine(seen, jobs)),
+        (Part.QUARANTINE, _quarantine(seen, addresses.of(request, "quarantine"))),
         (Part.WAITS, _oldest(seen, jobs)),
         (Part.RATES, _flow(seen, addresses.of(request, "overview"))),
         (Part.RATES, _drain(seen, addresses.of(request, "queues"))),
@@ -108,12 +108,10 @@ def _lag(seen: Whole, workers: str) -> Vital:
     )
 
 
-def _quarantine(seen: Whole, jobs: str) -> Vital:
+def _quarantine(seen: Whole, quarantine: str) -> Vital:
     fresh = seen.held_fresh
     detail = _("+%(jobs)s in the last hour") % {"jobs": number(fresh)} if fresh else _("none in the last hour")
-    return Vital(
-        _("Quarantined"), number(seen.held), detail, f"{jobs}?state=quarantined", wrong=bool(seen.held_fresh)
-    )
+    return Vital(_("Quarantined"), number(seen.held), detail, quarantine, wrong=bool(fresh))
 
 
 def _oldest(seen: Whole, jobs: str) -> Vital:

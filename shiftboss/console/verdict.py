@@ -208,7 +208,7 @@ def _quarantined(seen: Whole) -> list[Finding]:
     said = text % {"jobs": number(held)}
     if seen.held_fresh:
         said = _("%(said)s, %(fresh)s of the last hour") % {"said": said, "fresh": number(seen.held_fresh)}
-    return [Finding(Level.NOTE, said, page="jobs", query="?state=quarantined")]
+    return [Finding(Level.NOTE, said, page="quarantine")]
 
 
 def late_after(worker: WorkerRow) -> float:

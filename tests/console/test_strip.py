@@ -37,7 +37,7 @@ def vitals(page: str) -> dict[str, tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/jobs/", "/jobs/{job}/", "/queues/", "/workers/", "/backfills/", "/audit/"]
+    "address", ["/", "/jobs/", "/jobs/{job}/", "/queues/", "/workers/", "/quarantine/", "/backfills/", "/audit/"]
 )
 def test_it_stands_on_every_page(browser: Client, address: str) -> None:
     page = browser.get(address.format(job=scenes.job())).content.decode()
@@ -60,7 +60,7 @@ def test_each_figure_is_counted_and_leads_to_what_it_counts(browser: Client) -> 
     found = vitals(browser.get("/queues/").content.decode())
     assert found["Stuck leases"] == ("0", "of 0 running", "/jobs/?state=running")
     assert found["Heartbeat lag"] == ("40 ms", "of a lease of 30 s; worst 40 ms", "/workers/")
-    assert found["Quarantined"] == ("1", "+1 in the last hour", "/jobs/?state=quarantined")
+    assert found["Quarantined"] == ("1", "+1 in the last hour", "/quarantine/")
     value, where, address = found["Oldest waits"]
     assert re.fullmatch(r"[\d.]+ m?s", value)
     assert (where, address) == ("in a queue/1", "/jobs/?state=available&queue=a+queue%2F1")
@@ -107,7 +107,9 @@ def test_where_nobody_looks_any_more_it_says_how_old_it_is(
     monkeypatch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
     page = strip_of(browser.get("/queues/").content.decode())
     assert "Nobody looks at the record" in page
-    assert re.search(r"These figures are as of (<time[^>]*>)?\d\d:\d\d:\d\d UTC(</time>)?, <time[^>]*>3.min ago</time>", page)
+    assert re.search(
+        r"These figures are as of (<time[^>]*>)?\d\d:\d\d:\d\d UTC(</time>)?, <time[^>]*>3.min ago</time>", page
+    )
 
 
 @pytest.mark.requirement("B7")
