@@ -7,7 +7,7 @@ from shiftboss.cli.command import Commands, identity, take_format, take_page, ta
 from shiftboss.cli.output import as_json, table
 from shiftboss.cli.project import open_record
 from shiftboss.console.stored import as_object
-from shiftboss.permissions import VIEW_AUDIT, require
+from shiftboss.permissions import VIEW_AUDIT, Act, Via, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.statement import run as answer
@@ -22,9 +22,10 @@ examples:
   shiftboss audit list --limit 10
   shiftboss audit list --job 4711
   shiftboss audit list --queue mail --format json
+  shiftboss audit list --by kim --act cancel
 
-Newest first. JOBS is how many the act has changed. The batches of one bulk act have the same `operation` in
-the JSON.
+Newest first; --act, --via and --by look at the newest 20,000. JOBS is how many the act has changed. The batches of
+one bulk act have the same `operation` in the JSON.
 """
 
 
@@ -34,6 +35,9 @@ def declare(commands: Commands) -> None:
     listing = group.add("list", list_entries, help="List acts, the newest first", epilog=LIST_EXAMPLES)
     listing.add_argument("--job", type=identity, metavar="ID", help="only those on this job")
     listing.add_argument("--queue", metavar="QUEUE", help="only those on this queue")
+    listing.add_argument("--act", choices=[str(act) for act in Act], metavar="ACT", help="only this act")
+    listing.add_argument("--via", choices=[str(via) for via in Via], help="only acts that came this way")
+    listing.add_argument("--by", metavar="NAME", help="only those of people whose name holds this")
     take_page(listing, limit=audit.PAGE)
     take_person(listing)
     take_format(listing)
@@ -45,7 +49,14 @@ def list_entries(given: argparse.Namespace) -> int:
     require(VIEW_AUDIT, by=person_of(given))
     rows = answer(
         audit.entries(
-            authority=System(), job_id=given.job, queue=given.queue, before_id=given.before, limit=given.limit
+            authority=System(),
+            job_id=given.job,
+            queue=given.queue,
+            act=given.act,
+            via=given.via,
+            actor=given.by,
+            before_id=given.before,
+            limit=given.limit,
         )
     )
     if given.format == "json":

@@ -138,3 +138,41 @@ def test_a_jobs_page_tells_of_the_acts_on_it(browser: Client, kim: Person) -> No
     [line] = lines(page)
     assert line[1:] == ["kim console", "Quarantine", "available → quarantined", "hold it"]
     assert "by kim, while available" in page
+
+
+def test_the_list_is_narrowed_by_who_what_and_from_where(browser: Client, kim: Person) -> None:
+    job_id = scenes.job()
+    acts.reprioritise(job_id, by=kim, priority=1)
+    acts.pause("mail", by=Person.of_shell(), reason="down")
+    acts.resume("mail", by=kim)
+    assert [line[2] for line in lines(shown(browser, "?by=KI"))] == ["Resume", "Change priority"]
+    assert [line[2] for line in lines(shown(browser, "?act=pause"))] == ["Pause"]
+    assert [line[2] for line in lines(shown(browser, "?via=cli"))] == ["Pause"]
+    assert [line[2] for line in lines(shown(browser, "?queue=mail&by=kim"))] == ["Resume"]
+    assert lines(shown(browser, "?by=%25")) == []  # no sign is a wildcard
+    page = shown(browser, "?by=kim&act=resume")
+    assert '<option value="resume" selected>' in page
+    assert 'name="by" type="text" maxlength="200" size="12" value="kim"' in page
+    assert "No act is like that." in shown(browser, "?by=nobody-at-all")
+
+
+def test_a_narrowed_list_says_how_far_back_it_looked_and_goes_on_from_there(
+    browser: Client, kim: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "REACH", 3)
+    acts.pause("mail", by=kim, reason="first")
+    for _ in range(3):
+        acts.resume("mail", by=kim)
+    page = shown(browser, "?act=pause")
+    assert lines(page) == []
+    assert "The newest 3 acts were looked at, back to" in page
+    further = re.search(r'rel="next" href="([^"]*)">Look further back', page)
+    assert further
+    assert [line[2] for line in lines(shown(browser, further[1].replace("&amp;", "&")))] == ["Pause"]
+
+
+@pytest.mark.parametrize(
+    "query", ["?act=nothing", "?via=x", "?by=%00", "?by=" + "x" * 201, "?queue=%00", "?job=x"]
+)
+def test_what_cannot_be_asked_is_refused(browser: Client, query: str) -> None:
+    assert browser.get(f"/audit/{query}").status_code == 400

@@ -148,7 +148,7 @@ def backfill(request: HttpRequest, backfill_id: str) -> Any:
     operation_id="list_audit",
 )
 def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> Any:
-    """Acts of people, the newest first."""
+    """Acts of people, the newest first; `act`, `via` and `by` look at the newest 20,000 before the given one."""
     _may(request, VIEW_AUDIT)
     _known(request, wanted)
     with bounded():
@@ -157,12 +157,22 @@ def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> 
                 authority=SYSTEM,
                 job_id=_id("job_id", wanted.job_id),
                 queue=_queue(wanted.queue),
+                act=_storable("act", wanted.act),
+                via=_storable("via", wanted.via),
+                actor=_storable("by", wanted.by),
                 before_id=_id("before", wanted.before),
                 limit=wanted.limit + 1,
             )
         )
     page = rows[: wanted.limit]
     return {"entries": [as_object(row) for row in page], "older": page[-1].id if len(rows) > len(page) else None}
+
+
+def _storable(name: str, text: str | None) -> str | None:
+    """A word to look for. Raises BadFilter for one that no act can have."""
+    if text is not None and not (len(text) <= 200 and text.isprintable()):
+        raise BadFilter(f"{name} is at most 200 printable characters")
+    return text or None
 
 
 def job_number(text: str) -> int:

@@ -116,6 +116,9 @@ class WhichEntries(Schema):
 
     job_id: str | None = Field(None, description="only acts on this job")
     queue: str | None = Field(None, description="only acts on this queue")
+    act: str | None = Field(None, description="only this act, as `cancel`")
+    via: str | None = Field(None, description="only acts that came by `console`, `api`, `cli` or `code`")
+    by: str | None = Field(None, description="only those of people whose name holds this, in any case")
     before: str | None = Field(None, description="only entries with a smaller id: the next page")
     limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
 

@@ -56,7 +56,11 @@ _HOLD_REQUEST = Statement("hold_request", lambda *_: None)
 _ENTRIES = Statement("audit_entries", AuditRow)
 _TOTAL = Statement("audit_total", lambda jobs: int(jobs))
 
+_REACH = Statement("audit_reach", lambda id, at: (int(id), at))
+
 PAGE = 50
+REACH = 20_000
+"""Of a list that is narrowed by what no index knows, so many acts are looked at."""
 
 
 def write(entry: Entry, *, authority: Authority) -> Verb[int]:
@@ -107,13 +111,32 @@ def entries(
     authority: Authority,
     job_id: int | None = None,
     queue: str | None = None,
+    act: str | None = None,
+    via: str | None = None,
+    actor: str | None = None,
     before_id: int | None = None,
     limit: int = PAGE,
 ) -> Verb[list[AuditRow]]:
-    """Acts, the newest first, of one job or queue or of all; `before_id` goes on from an earlier page."""
+    """Acts, the newest first, of one job or queue or of all; `before_id` goes on from an earlier page.
+
+    `act`, `via` and `actor` (a part of a name, in any case) narrow the newest `REACH` of them: see `reach`.
+    """
     require_system(authority, "audit")
-    rows: list[AuditRow] = yield _ENTRIES.call(job_id=job_id, queue=queue, before_id=before_id, limit=limit)
+    rows: list[AuditRow] = yield _ENTRIES.call(
+        job_id=job_id, queue=queue, act=act, via=via, actor=actor, before_id=before_id, reach=REACH, limit=limit
+    )
     return rows
+
+
+def reach(
+    *, authority: Authority, job_id: int | None = None, queue: str | None = None, before_id: int | None = None
+) -> Verb[tuple[int, datetime] | None]:
+    """The last act that such a list has looked at, its id and its time, where there are more behind it."""
+    require_system(authority, "audit")
+    rows: list[tuple[int, datetime]] = yield _REACH.call(
+        job_id=job_id, queue=queue, before_id=before_id, reach=REACH
+    )
+    return rows[0] if rows else None
 
 
 def total(operation: UUID, *, authority: Authority) -> Verb[int]:
