@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import accumulate
 from typing import Self
 
@@ -19,14 +20,30 @@ LEAST = 4
 AT_A_GLANCE = (State.AVAILABLE, State.RUNNING, State.QUARANTINED, State.COMPLETED)
 
 
+class CountKind(StrEnum):
+    """How a count is to be taken."""
+
+    EXACT = "exact"
+    ESTIMATED = "estimated"
+    CAPPED = "capped"
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Jobs of one state: how many, or at least how many where the count was capped."""
+    """Jobs of one state: how many, at least how many where the count was capped, or about how many."""
 
     state: State
     jobs: int = 0
     capped: bool = False
     oldest_seconds: float | None = None
+    estimated: bool = False
+
+    @property
+    def kind(self) -> CountKind:
+        """How its number is to be taken."""
+        if self.estimated:
+            return CountKind.ESTIMATED
+        return CountKind.CAPPED if self.capped else CountKind.EXACT
 
     def __add__(self, other: Count) -> "Tally":
         ages = [age for age in (self.oldest_seconds, other.oldest_seconds) if age is not None]
@@ -267,12 +284,24 @@ def seen_queues(seen: Whole, limits: Sequence[Limited], *, minutes: int) -> list
     return lines
 
 
-def tally(counts: Iterable[Count]) -> list[Tally]:
-    """The counts added up by state, every state once, in the order of a job's life."""
+def tally(counts: Iterable[Count], *, finished: int | None = None) -> list[Tally]:
+    """The counts added up by state, every state once, in the order of a job's life.
+
+    `finished`: about how many have finished in all; of more completed ones than were counted it tells the number.
+    """
     sums = {state: Tally(state) for state in State}
     for count in counts:
         sums[count.state] += count
+    completed = sums[State.COMPLETED]
+    others = sums[State.CANCELLED].jobs + sums[State.DISCARDED].jobs
+    if finished is not None and completed.capped and finished - others > completed.jobs:
+        sums[State.COMPLETED] = Tally(State.COMPLETED, _rounded(finished - others), estimated=True)
     return list(sums.values())
+
+
+def _rounded(jobs: int) -> int:
+    """An estimate to three digits."""
+    return round(jobs, 3 - len(str(jobs)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,12 +117,15 @@ def newer(wanted: JobFilter, *, by: Person) -> int:
     return len(run(found).rows)
 
 
-def tabs(counts: Sequence[Count], wanted: JobFilter) -> list[Tab]:
-    """A tab for every state and one for all; with counts where they are those of these lists."""
+def tabs(counts: Sequence[Count], wanted: JobFilter, *, finished: int | None = None) -> list[Tab]:
+    """A tab for every state and one for all; with counts where they are those of these lists.
+
+    `finished`: about how many jobs of all queues have finished.
+    """
     queue = wanted.queue
     within = [count for count in counts if queue in (None, count.queue)]
     told = wanted.counts_whole_queues
-    tallies = figures.tally(within)
+    tallies = figures.tally(within, finished=finished if queue is None else None)
     return [
         *(
             Tab(

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from shiftboss.console import pretty, text, traces, verdict, words
 from shiftboss.console.evidence import read as evidence_of
-from shiftboss.console.figures import Sparkline, Tally
+from shiftboss.console.figures import CountKind, Sparkline, Tally
 from shiftboss.console.progress import read_progress
 from shiftboss.queue.authority import Scope, read_key
 from shiftboss.queue.jobs import JobRow
@@ -224,15 +224,20 @@ def clock(value: datetime) -> SafeString:
 
 @register.simple_tag
 def counted(tally: Tally) -> SafeString:
-    """A count; one that was capped has a plus sign, and says in words that there are at least so many."""
-    if not tally.capped:
-        return conditional_escape(text.number(tally.jobs))
-    at_least = _("at least %(jobs)s") % {"jobs": text.number(tally.jobs)}
+    """A count; one that is not exact has a sign, and says in words that there are at least, or about, so many."""
+    jobs = text.number(tally.jobs)
+    match tally.kind:
+        case CountKind.CAPPED:
+            said, sign = _("at least %(jobs)s") % {"jobs": jobs}, f"{jobs}+"
+        case CountKind.ESTIMATED:
+            said, sign = _("about %(jobs)s") % {"jobs": jobs}, f"≈{jobs}"
+        case _:
+            return conditional_escape(jobs)
     return format_html(
-        '<span title="{}"><span class="unseen">{}</span><span aria-hidden="true">{}+</span></span>',
-        at_least,
-        at_least,
-        text.number(tally.jobs),
+        '<span title="{}"><span class="unseen">{}</span><span aria-hidden="true">{}</span></span>',
+        said,
+        said,
+        sign,
     )
 
 

@@ -10,6 +10,7 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import Count, Rate
 from tests.console import scenes
+from tests.store.making import execute
 
 pytestmark = pytest.mark.requirement("C3", "L28")
 
@@ -85,6 +86,23 @@ def test_a_capped_count_says_in_words_that_there_are_at_least_so_many(
     assert 'title="at least 2"' in row(page, "default")
     assert "2+" in row(page, "default")
     assert "finished ones among the newest 2" in page
+
+
+@pytest.mark.requirement("B7")
+def test_of_more_completed_jobs_than_were_counted_the_list_tells_about_how_many(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "FINISHED_CAP", 2)
+    worker = scenes.worker()
+    for _ in range(3):
+        scenes.completed_job(worker)
+    with scenes.maintained():
+        execute("update shiftboss_sample set seen = seen || '{\"estimate\": 1234567}' where part = 'finished'")
+        page = browser.get("/jobs/?state=completed").content.decode()
+        assert '<span title="about 1,230,000">' in page
+        assert "≈1,230,000" in page
+        # of one queue nobody knows more than was counted
+        assert '<span title="at least 2">' in browser.get("/jobs/?state=completed&queue=default").content.decode()
 
 
 def test_the_overview_asks_the_database_little(browser: Client, django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]

@@ -38,7 +38,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "refused": refused,
         "all_states": wanted.of_states(ALL).query if wanted.asked.terms and wanted.states != ALL else None,
         "whole": seen,
-        "tabs": joblist.tabs(seen.counts, wanted),
+        "tabs": joblist.tabs(seen.counts, wanted, finished=seen.finished),
         "chips": joblist.chips(wanted),
         "mistakes": joblist.mistakes(wanted),
         "completions": joblist.completions(wanted, seen.counts, page),
