@@ -17,7 +17,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import JobRow
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import PAGE, Count
-from shiftboss.queue.store.search import ALL, FoundJob, Order, Place, Search, Searched, search
+from shiftboss.queue.store.search import ALL, WINDOWS, FoundJob, Order, Place, Search, Searched, search
 from shiftboss.queue.store.statement import run
 
 NEW_SHOWN = 100
@@ -94,18 +94,18 @@ def read(wanted: JobFilter, *, by: Person) -> JobPage:
         return page_of(found, wanted, size=PAGE)
     if not wanted.by_id:
         wanted = wanted.first()
-        return page_of(_found(asked, wanted), wanted, size=PAGE, moved=True)
+        return page_of(_found(asked, wanted, windows=1), wanted, size=PAGE, moved=True)
     # Turned round, from the same place on and with that job itself.
     turned = wanted.beyond if wanted.backwards else wanted.ahead_of
     nearer = 1 if (wanted.order is Order.OLDEST) != wanted.backwards else -1
     wanted = turned(Place(max(place.id + nearer, 0)), seen=wanted.seen)
-    found = _found(asked, wanted)
+    found = _found(asked, wanted, windows=1)
     return page_of(found, wanted, size=PAGE, moved=bool(found.rows))
 
 
-def _found(asked: Search, wanted: JobFilter) -> Searched:
-    place = place_of(wanted)
-    return run(search(asked, authority=System(), beyond=place, backwards=wanted.backwards, limit=PAGE + 1))
+def _found(asked: Search, wanted: JobFilter, *, windows: int = WINDOWS) -> Searched:
+    place, back = place_of(wanted), wanted.backwards
+    return run(search(asked, authority=System(), beyond=place, backwards=back, limit=PAGE + 1, windows=windows))
 
 
 def newer(wanted: JobFilter, *, by: Person) -> int:
@@ -113,7 +113,9 @@ def newer(wanted: JobFilter, *, by: Person) -> int:
     if wanted.seen is None or wanted.asked.mistakes or wanted.order is not Order.NEWEST:
         return 0
     asked = replace(wish(wanted, by=by), members=())
-    found = search(asked, authority=System(), beyond=Place(wanted.seen), backwards=True, limit=NEW_SHOWN)
+    # One statement has to do: it is asked for with each refresh.
+    seen = Place(wanted.seen)
+    found = search(asked, authority=System(), beyond=seen, backwards=True, limit=NEW_SHOWN, windows=1)
     return len(run(found).rows)
 
 

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -308,7 +309,13 @@ def test_pages_of_each_order_lead_through_all_jobs_once(browser: Client, sort: s
     assert followed(browser, link(last, "Oldest" if sort == "oldest" else "First"))[0] == first
 
 
-def test_a_search_asks_the_database_little(browser: Client, django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]
+def test_a_search_asks_the_database_little(
+    browser: Client,
+    django_assert_max_num_queries: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(searching, "FIRST_WINDOW", 2)
+    monkeypatch.setattr(searching, "SECONDS", 60.0)
     for _ in range(PAGE + 1):
         scenes.job()
     with scenes.maintained(), django_assert_max_num_queries(12):

@@ -31,7 +31,7 @@ def index(request: HttpRequest) -> HttpResponse:
     with bounded():
         seen = whole()
         page = joblist.read(wanted, by=by)
-        fresh = joblist.newer(wanted, by=by)
+        fresh = 0 if page.moved else joblist.newer(wanted, by=by)
     shown = columns.shown(wanted.columns, wanted.states)
     context = {
         "filter": wanted,

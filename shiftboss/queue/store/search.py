@@ -25,7 +25,8 @@ SECONDS = 0.1
 """After so long a search looks at no further window."""
 
 FIRST_WINDOW = 1000
-WINDOWS = 4
+WINDOWS = 3
+"""So many statements a search has at most."""
 
 COMPARISONS = (">", "<", ">=", "<=")
 
@@ -324,13 +325,15 @@ def search(
     beyond: Place | None = None,
     backwards: bool = False,
     limit: int,
+    windows: int = WINDOWS,
     clock: Callable[[], float] = monotonic,
 ) -> Verb[Searched]:
     """The next jobs beyond a place, at most `limit`; `backwards`: those before it, the nearest ones first.
 
     By due time come scheduled and retryable jobs only, by priority the available ones of one queue, both forwards
-    only; ValueError for other searches.
-    `Owner` finds its own jobs and those that it watches. `clock` tells seconds.
+    only; ValueError for other searches. After so many `windows` a walk ends in any case. `clock` tells seconds.
+
+    `Owner` finds its own jobs and those that it watches.
     """
     chosen = Way.of(wanted, owner=owner_of(authority))
     statement, params = _statement(_plain(wanted, backwards=backwards), chosen)
@@ -343,7 +346,7 @@ def search(
         window = ROWS
     rows: list[FoundJob] = []
     looked, complete, edge = 0, False, beyond
-    for _ in range(WINDOWS):
+    for _ in range(windows):
         answer: list[_Row] = yield statement.call(
             beyond=edge.id if edge else None,
             beyond_due=edge.at if edge else None,
