@@ -77,7 +77,9 @@ def _worker_as_text(worker: dict[str, Any]) -> str:
 
 
 def _below(worker: dict[str, Any]) -> Iterator[str]:
-    """What its jobs are lent, and what goes not as it should."""
+    """What is ordered of it, what its jobs are lent, and what goes not as it should."""
+    if worker["ordered"] and worker["state"] != "stopped":
+        yield f"{worker['ordered']} ordered by {cell(worker['ordered_by'])}"
     for name, lent in sorted(worker["resources"].items()):
         yield f"{cell(name)}: {lent['lent']} of {lent['made']} lent, {lent['waiting']} waiting"
     if worker["alive"] and worker["tainted"]:

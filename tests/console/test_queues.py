@@ -291,6 +291,18 @@ def test_whatever_a_queue_is_called_its_act_and_its_links_reach_it_and_no_other(
     assert filtered in unescape(row(page, queue))
     listed = browser.get(filtered).content.decode()
     assert len(re.findall(r'<tr data-key="\d+"', listed)) == 1
+    [one] = re.findall(r'<th scope="row"><a href="(/queues/one/[^"]*)"', row(page, queue))
+    told = browser.get(unescape(one)).content.decode()
+    assert filtered in unescape(told)
+    [cancel] = re.findall(r'href="(/queues/cancellations/[^"]*)"', told)
+    form = browser.get(unescape(cancel)).content.decode()
+    assert browser.post(unescape(cancel), typed_into(form, reason="r")).status_code == 303
+    assert {name: waiting(name) for name in ("default", "a", "b", queue)} == {
+        "default": 1,
+        "a": 1,
+        "b": 1,
+        queue: 0,
+    }
     assert sent(browser, queue, "Resume").status_code == 303
     assert paused() == {}
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from shiftboss.cli import main
+from shiftboss.queue.authority import System
 from shiftboss.queue.errors import UnsupportedDatabase
+from shiftboss.queue.store import workers
+from shiftboss.queue.store.statement import run
 from shiftboss.supervisor_conf import readiness
 from tests.console import scenes
 from tests.programs.tree import environment, shiftboss
@@ -164,13 +167,16 @@ def test_status_in_words_calls_a_silent_worker_lost_and_leaves_out_those_long_st
 
 @pytest.mark.requirement("N13", "R3")
 @pytest.mark.django_db
-def test_status_says_how_many_executors_are_to_end_and_what_no_observer_got(
+def test_status_says_what_is_ordered_how_many_executors_are_to_end_and_what_no_observer_got(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SHIFTBOSS_HOME", str(home))
-    scenes.heartbeat(a_worker(), tainted=2, dropped=1200)
+    worker = a_worker()
+    scenes.heartbeat(worker, tainted=2, dropped=1200)
+    run(workers.order(worker, authority=System(), word="drain", by="kim"))
     assert main(["status"]) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == [
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "    drain ordered by kim",
         "    2 executors are to be ended: handlers did not end when they were asked to",
         "    observations that reached no observer: 1,200",
     ]
