@@ -1,4 +1,7 @@
-"""`shiftboss jobs cancel --all`: every job that matches, in batches, with a count before and after."""
+"""Acts on all jobs that match, in batches, with a count before and after.
+
+`shiftboss jobs cancel --all`, and `reinstate` and `discard` with `--held-for`.
+"""
 
 import argparse
 import signal
@@ -11,14 +14,15 @@ from typing import Any
 
 from shiftboss import acts
 from shiftboss.acts import Swept
-from shiftboss.cli.acting import check_consent, check_reason, confirm, permitted, worded
+from shiftboss.cli.acting import DONE, check_consent, check_reason, confirm, permitted, worded
 from shiftboss.cli.command import WrongUsage
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
 from shiftboss.permissions import Act
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import FINAL, WAITING, State
-from shiftboss.queue.store import audit, operate
+from shiftboss.queue.store import audit, many, operate
+from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.statement import run as answer
 
@@ -26,6 +30,12 @@ INTERRUPTED = 130
 """The exit code of a command that Ctrl-C has ended, as shells have it."""
 
 SYSTEM = System()
+
+UNCAPPED = 2**62
+"""More jobs than there can be."""
+
+MATCHING = {Act.REINSTATE: acts.reinstate_matching, Act.DISCARD: acts.discard_matching}
+"""The acts on all that are held for one reason."""
 
 
 def is_meant(given: argparse.Namespace) -> bool:
@@ -57,20 +67,51 @@ def cancel(given: argparse.Namespace) -> int:
     reason = given.reason.strip() or "dry run"
     sweep = worded(lambda: acts.cancel_matching(which, by=person, reason=reason))
     n = answer(operate.count_matching(which, authority=SYSTEM))
+    return _carry_out(Act.CANCEL, given, sweep, n, _described(which))
+
+
+def means_the_held(given: argparse.Namespace) -> bool:
+    """Whether the words mean all that are held for a reason, and not ids. Raises WrongUsage as `is_meant` does."""
+    narrowing = [name for name in ("held_for", "task", "dry_run") if getattr(given, name)]
+    if given.ids and narrowing:
+        option = narrowing[0].replace("_", "-")
+        raise WrongUsage(f"give ids, or --held-for with a reason: ids and --{option} do not go together")
+    if not given.ids and not given.held_for:
+        raise WrongUsage("give the ids of jobs, or --held-for with the reason for which they are held")
+    return bool(given.held_for)
+
+
+def on_the_held(act: Act, given: argparse.Namespace) -> int:
+    """Reinstate or discard all that are held for a reason; the exit codes are those of `cancel`."""
+    if not given.dry_run:
+        check_reason(act, given)
+        check_consent(act, given)
+    open_record(given)
+    person = permitted(act, given)
+    which = Held(reason=given.held_for, task=given.task)
+    reason = given.reason.strip() or ("dry run" if given.dry_run else "")
+    sweep = worded(lambda: MATCHING[act](which, by=person, reason=reason))
+    n = answer(many.held_count(which, authority=SYSTEM, cap=UNCAPPED)).jobs
+    task = f", task {cell(which.task)}" if which.task else ""
+    return _carry_out(act, given, sweep, n, f"held for {which.reason}{task}")
+
+
+def _carry_out(act: Act, given: argparse.Namespace, sweep: Iterator[Swept], n: int, described: str) -> int:
     if given.dry_run or not n:
-        _tell(given, _summary(n, None, dry_run=given.dry_run), f"{_jobs(n)} {_match(n)}: {_described(which)}")
+        text = f"{_jobs(n)} {_match(n)}: {described}"
+        _tell(given, _summary(act, n, None, dry_run=given.dry_run), text)
         return 0
-    confirm(Act.CANCEL, given, lambda: f"{_jobs(n)} {_match(n)}: {_described(which)}\nCancel them?")
-    swept, stopped = _sweep(sweep, n)
+    confirm(act, given, lambda: f"{_jobs(n)} {_match(n)}: {described}\n{act.capitalize()} them?")
+    swept, stopped = _sweep(act, sweep, n)
     changed = 0 if swept is None else answer(audit.total(swept.operation, authority=SYSTEM))
-    summary = _summary(n, swept, changed=changed, interrupted=stopped)
+    summary = _summary(act, n, swept, changed=changed, interrupted=stopped)
     _tell(given, summary, _as_text(summary))
     if stopped:
         return INTERRUPTED
     return 1 if swept is not None and swept.left else 0
 
 
-def _sweep(sweep: Iterator[Swept], n: int) -> tuple[Swept | None, bool]:
+def _sweep(act: Act, sweep: Iterator[Swept], n: int) -> tuple[Swept | None, bool]:
     """Go on until the end or until Ctrl-C; how far it came, and whether it was stopped."""
     progress, swept = _Progress(n), None
     try:
@@ -83,7 +124,7 @@ def _sweep(sweep: Iterator[Swept], n: int) -> tuple[Swept | None, bool]:
         progress.clear()
         if swept is not None:
             changed = swept.ended + swept.requested
-            print(f"shiftboss: until then: {_as_text(_summary(n, swept, changed=changed))}", file=sys.stderr)
+            print(f"shiftboss: until then: {_as_text(_summary(act, n, swept, changed=changed))}", file=sys.stderr)
         raise
     finally:
         progress.clear()
@@ -132,10 +173,10 @@ class _Progress:
 
 
 def _summary(
-    n: int, swept: Swept | None, *, changed: int = 0, interrupted: bool = False, dry_run: bool = False
+    act: Act, n: int, swept: Swept | None, *, changed: int = 0, interrupted: bool = False, dry_run: bool = False
 ) -> dict[str, Any]:
     return {
-        "act": str(Act.CANCEL),
+        "act": str(act),
         "dry_run": dry_run,
         "operation": None if swept is None else str(swept.operation),
         "matching": n,
@@ -149,7 +190,11 @@ def _summary(
 
 def _as_text(summary: dict[str, Any]) -> str:
     ended, requested = summary["ended"], summary["requested"]
-    kinds = f": {ended:,} ended, {requested:,} running and asked to end" if requested else " cancelled"
+    kinds = (
+        f": {ended:,} ended, {requested:,} running and asked to end"
+        if requested
+        else f" {DONE[Act(summary['act'])]}"
+    )
     parts = [f"{_jobs(summary['changed'])}{kinds}"]
     if summary["left"]:
         parts.append(f"{summary['left']:,} left: moved on, or in somebody else's hands")

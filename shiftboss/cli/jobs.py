@@ -35,7 +35,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.contract import NoteKind
 from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
-from shiftboss.queue.states import State
+from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail
 from shiftboss.queue.store.statement import run as answer
@@ -112,8 +112,14 @@ ACT_EXAMPLES = {
   shiftboss jobs rerun 4711 --reason "the printer had no paper"
   shiftboss jobs rerun 4711 --revision current --reason "its timeout was too short"
 """,
-    Act.REINSTATE: '  shiftboss jobs reinstate 4711 4712 --reason "mail server is back"\n',
-    Act.DISCARD: '  shiftboss jobs discard 4711 --reason "customer is gone"\n',
+    Act.REINSTATE: """\
+  shiftboss jobs reinstate 4711 4712 --reason "mail server is back"
+  shiftboss jobs reinstate --held-for failures_exhausted --reason "mail server is back" --dry-run
+""",
+    Act.DISCARD: """\
+  shiftboss jobs discard 4711 --reason "customer is gone"
+  shiftboss jobs discard --held-for unknown_task --reason "that task is no more" --yes
+""",
     Act.QUARANTINE: '  shiftboss jobs quarantine 4711 --reason "look at it first"\n',
     Act.REPRIORITISE: "  shiftboss jobs reprioritise 4711 --priority 50\n",
     Act.RESCHEDULE: """\
@@ -143,6 +149,9 @@ CALLS = {
     Act.EDIT: acts.edit,
 }
 
+BULK = {Act.CANCEL, *bulk.MATCHING}
+"""Acts that are done to ids, or to all jobs that match."""
+
 
 def declare(commands: Commands) -> None:
     """Add the commands."""
@@ -170,7 +179,7 @@ def declare(commands: Commands) -> None:
 def _declare_act(group: Commands, act: Act) -> None:
     epilog = f"examples:\n{ACT_EXAMPLES[act]}{ACT_NOTES}"
     parser = group.add(str(act), partial(_act, act), help=ACT_HELP[act], epilog=epilog)
-    parser.add_argument("ids", type=identity, metavar="ID", nargs="*" if act is Act.CANCEL else "+")
+    parser.add_argument("ids", type=identity, metavar="ID", nargs="*" if act in BULK else "+")
     if act is Act.RERUN:
         parser.add_argument(
             "--revision",
@@ -196,6 +205,16 @@ def _declare_act(group: Commands, act: Act) -> None:
             "--state", type=states, metavar="STATES", help="with --all: those in these states (default: that wait)"
         )
         parser.add_argument("--dry-run", action="store_true", help="with --all: count them, and do nothing")
+    if act in bulk.MATCHING:
+        parser.add_argument(
+            "--held-for",
+            type=QuarantineReason,
+            choices=list(QuarantineReason),
+            metavar="REASON",
+            help=f"all that are quarantined for this reason, instead of ids: {', '.join(QuarantineReason)}",
+        )
+        parser.add_argument("--task", metavar="TASK", help="with --held-for: those of this task")
+        parser.add_argument("--dry-run", action="store_true", help="with --held-for: count them, and do nothing")
     take_reason(parser, needed=act in NEED_REASON)
     take_consent(parser)
     take_person(parser)
@@ -291,6 +310,8 @@ def states(text: str) -> frozenset[State]:
 def _act(act: Act, given: argparse.Namespace) -> int:
     if act is Act.CANCEL and bulk.is_meant(given):
         return bulk.cancel(given)
+    if act in bulk.MATCHING and bulk.means_the_held(given):
+        return bulk.on_the_held(act, given)
     check_reason(act, given)
     check_consent(act, given)
     open_record(given)

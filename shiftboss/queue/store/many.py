@@ -78,10 +78,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class HeldCount:
-    """How many jobs a bulk act means, by task. `looked_at` so many of their reason; `capped`: there are more."""
+    """How many jobs a bulk act means, by task, among the newest `looked_at` of their reason, at most `cap`."""
 
     tasks: tuple[tuple[str, int], ...]
     looked_at: int
+    cap: int
 
     @property
     def jobs(self) -> int:
@@ -91,7 +92,7 @@ class HeldCount:
     @property
     def capped(self) -> bool:
         """Whether others of the reason were not looked at, so that there are at least this many."""
-        return self.looked_at >= COUNTED
+        return self.looked_at >= self.cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +162,11 @@ def held_matching(which: Held, *, authority: Authority, before_id: int | None, l
     return rows
 
 
-def held_count(which: Held, *, authority: Authority) -> Verb[HeldCount]:
-    """How many these are now, by task: exactly, or among the newest `COUNTED` of their reason."""
+def held_count(which: Held, *, authority: Authority, cap: int = COUNTED) -> Verb[HeldCount]:
+    """How many these are now, by task: exactly, or among the newest `cap` of their reason."""
     require_system(authority, "matching")
-    rows: list[tuple[str, int, int]] = yield _HELD_COUNT.call(cap=COUNTED, **which.params())
-    return HeldCount(tuple((task, jobs) for task, jobs, _ in rows), rows[0][2] if rows else 0)
+    rows: list[tuple[str, int, int]] = yield _HELD_COUNT.call(cap=cap, **which.params())
+    return HeldCount(tuple((task, jobs) for task, jobs, _ in rows), rows[0][2] if rows else 0, cap)
 
 
 def operation(operation: UUID, *, authority: Authority) -> Verb[Operation | None]:
