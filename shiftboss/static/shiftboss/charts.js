@@ -5,6 +5,8 @@
 (() => {
   const HEIGHT = 170;
   const DASHES = [[], [7, 4], [2, 3]];
+  const STYLES = ["solid", "dashed", "dotted"];
+  const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
   const drawn = new Map(); // figure: {plot, text}
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -70,7 +72,8 @@
       fill: bars ? stroke : undefined,
       dash: bars || one.wrong ? undefined : DASHES[index % DASHES.length],
       paths: bars ? uPlot.paths.bars({ size: [0.7, 24] }) : undefined,
-      points: { show: false },
+      // A value that stands between two gaps is no line.
+      points: bars ? { show: false } : { size: 4, fill: stroke },
       spanGaps: false,
       value: (_plot, value) => (value == null ? "–" : spell(value)),
     };
@@ -94,14 +97,25 @@
         },
         axes: [
           { ...axis, values: ticks, grid: { show: false }, space: 64, size: 28 },
-          { ...axis, values: (_plot, values) => values.map(spell), size: 58, space: 32 },
+          {
+            ...axis,
+            values: (_plot, values) => values.map(spell),
+            incrs: told.unit === "seconds" ? undefined : WHOLE,
+            size: 58,
+            space: 32,
+          },
         ],
         series: [
           { label: figure.dataset.time || "", value: (_plot, stamp) => (stamp == null ? "–" : when(stamp)) },
           ...told.series.map((one, index) => series(one, index, spell)),
         ],
         cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-        legend: { live: true },
+        legend: {
+          markers: {
+            width: 2,
+            dash: (_plot, index) => (told.series[index - 1].kind === "bars" ? "solid" : STYLES[(index - 1) % STYLES.length]),
+          },
+        },
         hooks: { draw: [mark(told.marks || [])] },
       },
       [told.times, ...told.series.map((one) => one.values)],
