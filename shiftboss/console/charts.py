@@ -25,6 +25,7 @@ from shiftboss.queue.store.histograms import HOUR, MINUTE, TEN_MINUTES, Span
 from shiftboss.queue.store.marks import Mark
 from shiftboss.queue.store.statement import run
 
+SYSTEM = System()
 KEPT_SECONDS = 10.0
 SHARES = (0.5, 0.95, 0.99)
 
@@ -99,9 +100,11 @@ def forget() -> None:
 
 
 def _read(stretch: Stretch, queue: str) -> Charts:
-    asked = {"seconds": stretch.span_seconds, "back_seconds": stretch.back_seconds}
-    spans = run(histograms.histogram(authority=System(), queue=queue, **asked))
-    happened = run(marks.marks(authority=System(), back_seconds=stretch.back_seconds))
+    back = stretch.back_seconds
+    spans = run(
+        histograms.histogram(authority=SYSTEM, seconds=stretch.span_seconds, back_seconds=back, queue=queue)
+    )
+    happened = run(marks.marks(authority=SYSTEM, back_seconds=back))
     return made(spans, happened, stretch, queue=queue)
 
 
