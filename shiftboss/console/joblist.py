@@ -119,6 +119,14 @@ def newer(wanted: JobFilter, *, by: Person) -> int:
     return len(run(found).rows)
 
 
+def held(wanted: JobFilter, page: JobPage) -> str | None:
+    """The address at which the newest page stays as it is while jobs come, and says how many have."""
+    if not (page.rows and wanted.is_first and wanted.order is Order.NEWEST):
+        return None
+    newest = page.rows[0].job.id
+    return replace(wanted, before=newest + 1, seen=newest).query
+
+
 def tabs(counts: Sequence[Count], wanted: JobFilter, *, finished: int | None = None) -> list[Tab]:
     """A tab for every state and one for all; with counts where they are those of these lists.
 

@@ -165,6 +165,17 @@ def test_a_search_stands_in_the_address_and_each_of_its_terms_can_be_taken_out(o
     expect(page.locator("tbody tr[data-key]")).to_have_count(2)
 
 
+def test_new_jobs_are_told_while_others_are_selected_and_no_row_moves(opened: Opener) -> None:
+    job_id = scenes.job()
+    page = opened("/jobs/?state=available")
+    page.locator(f'input[name="job"][value="{job_id}"]').check()
+    scenes.job()
+    expect(page.get_by_role("link", name="+1 new")).to_be_visible(timeout=20_000)
+    expect(page.locator("tbody tr[data-key]")).to_have_count(1)
+    page.get_by_role("link", name="+1 new").click()
+    expect(page.locator("tbody tr[data-key]")).to_have_count(2)
+
+
 def test_all_works_without_javascript(opened: Opener) -> None:
     job_id = scene()
     page = opened("/", logged_in=False, java_script_enabled=False)

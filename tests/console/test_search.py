@@ -284,6 +284,17 @@ def test_new_jobs_are_told_on_a_page_that_is_not_the_newest(browser: Client) -> 
     assert len(followed(browser, link(page, "+2 new"))[0]) == PAGE
 
 
+def test_the_newest_page_has_an_address_at_which_it_stays_and_tells_of_new_jobs(browser: Client) -> None:
+    job_id = scenes.job()
+    ids, page = found(browser, state="available")
+    [held] = re.findall(r'data-held="([^"]*)"', page)
+    scenes.job()
+    ids, page = followed(browser, unescape(held))
+    assert ids == [job_id]
+    assert link(page, "+1 new") == "?state=available"
+    assert "data-held" not in page
+
+
 def test_lists_are_sorted_where_an_index_gives_the_order_and_say_where_none_does(browser: Client) -> None:
     now = timezone.now()
     late, soon = [scenes.job(due_at=now + timedelta(hours=hours)) for hours in (5, 1)]

@@ -48,6 +48,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "many": many.offered(request, {row.job.state for row in page.rows}),
         "lines": joblist.lines(page, shown, by=by),
         "fresh": fresh,
+        "held": joblist.held(wanted, page),
         "fresh_cap": joblist.NEW_SHOWN,
         "columns": shown,
         "all_columns": [*columns.COLUMNS.values()],
