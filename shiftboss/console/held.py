@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
+from shiftboss.console.figures import Tally
 from shiftboss.console.filters import BadFilter, JobFilter
 from shiftboss.console.query import Term, Text, of
 from shiftboss.console.whole import Whole
@@ -57,6 +58,11 @@ class Reason:
     looked: int
     list: str
     query: str
+
+    @property
+    def tally(self) -> Tally:
+        """Its jobs as counts are written."""
+        return Tally(State.QUARANTINED, self.jobs, self.capped)
 
     @property
     def headline(self) -> Promise:
