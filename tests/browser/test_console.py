@@ -40,7 +40,18 @@ def scene() -> int:
 
 def addresses(job_id: int) -> list[str]:
     lists = [f"/jobs/?state={state}" for state in ("available", "quarantined", "completed", "discarded")]
-    return ["/", *lists, "/queues/", "/audit/", f"/jobs/{job_id}/", f"/jobs/{job_id - 1}/", f"/jobs/{job_id - 2}/"]
+    wide = f"/jobs/?state=any&q=-task:{'x' * 300}&columns=queue,owner,key,tags,failures,enqueued,due,meta.a"
+    return [
+        "/",
+        *lists,
+        wide,
+        "/jobs/?q=quue:mail+state:runing",
+        "/queues/",
+        "/audit/",
+        f"/jobs/{job_id}/",
+        f"/jobs/{job_id - 1}/",
+        f"/jobs/{job_id - 2}/",
+    ]
 
 
 def test_somebody_logs_in_finds_a_failed_job_and_logs_out(opened: Opener) -> None:
