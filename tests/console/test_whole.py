@@ -65,7 +65,7 @@ def test_what_is_seen_apart_is_fresher_than_the_full_count() -> None:
     with scenes.maintained():
         scenes.claimed(worker)
         execute("delete from shiftboss_job where queue = 'mail'")
-        execute("update shiftboss_sample set at = '-infinity' where part in ('waits', 'leases')")
+        execute("update shiftboss_sample set at = 'epoch' where part in ('waits', 'leases')")
         for part in (Part.WAITS, Part.LEASES):
             assert run(samples.look(part, authority=scenes.SYSTEM))
         assert [(one.queue, one.state, one.jobs) for one in whole().counts] == [("default", State.RUNNING, 1)]

@@ -10,9 +10,9 @@ from shiftboss.queue.authority import Owner
 from shiftboss.queue.buckets import GROWTH, LAST, bucket_of, middle, percentiles
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.outcomes import Done
-from shiftboss.queue.store import histograms, lease
+from shiftboss.queue.store import histograms, lease, samples
 from shiftboss.queue.store.histograms import HOUR, MINUTE, TEN_MINUTES, Span
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import Verb, run
 from tests.store.making import SYSTEM, TASK, a_worker, claimed, enqueued, execute, report, rows, scalar
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("B9")]
@@ -191,3 +191,14 @@ def test_nobody_but_the_system_reads_or_writes_them() -> None:
         run(histograms.write(authority=Owner("kim")))
     with pytest.raises(NotAllowed):
         run(histograms.histogram(authority=Owner("kim"), seconds=60, back_seconds=60))
+
+
+def test_the_row_of_a_writing_that_has_just_begun_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> Verb[bool]:
+        raise RuntimeError("killed")
+        yield
+
+    monkeypatch.setattr(histograms, "_write", fails)
+    with pytest.raises(RuntimeError):
+        run(histograms.write(authority=SYSTEM))
+    assert run(samples.samples(authority=SYSTEM))[histograms.PART].took_ms == 0

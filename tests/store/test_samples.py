@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.requirement("B7", "B8", "L28")]
 
 def seen(part: Part) -> Any:
     """What is seen of a part now."""
-    execute("update shiftboss_sample set at = '-infinity' where part = %s", str(part))
+    execute("update shiftboss_sample set at = 'epoch' where part = %s", str(part))
     assert run(samples.look(part, authority=SYSTEM))
     return run(samples.samples(authority=SYSTEM))[part].seen
 
@@ -150,7 +150,7 @@ def test_a_part_is_not_looked_at_again_too_soon_and_a_slow_one_later(part: Part)
 
 def test_while_one_looks_another_leaves_it_alone(connect) -> None:  # type: ignore[no-untyped-def]
     run(samples.look(Part.WORKERS, authority=SYSTEM))
-    execute("update shiftboss_sample set at = '-infinity'")
+    execute("update shiftboss_sample set at = 'epoch'")
     holder = connect()
     holder.execute("begin")
     assert holder.run(samples.look(Part.WORKERS, authority=SYSTEM)) is True
