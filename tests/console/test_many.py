@@ -7,6 +7,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
+from shiftboss import acts
+from shiftboss.console.offers import JobAct
 from shiftboss.console.views.many import ACTS
 from shiftboss.permissions import PERMISSIONS, VIEW, Act
 from shiftboss.queue.states import State
@@ -144,14 +146,13 @@ def test_an_address_that_cannot_be_meant_is_refused(browser: Client, query: str)
 
 
 @pytest.mark.parametrize("act", ACTS, ids=[act.resource for act in ACTS])
-def test_an_act_on_many_is_refused_to_who_lacks_its_permission(client: Client, act: object) -> None:
-    one = next(one for one in ACTS if one is act)
-    others = set(PERMISSIONS.values()) - {PERMISSIONS[one.act]}
+def test_an_act_on_many_is_refused_to_who_lacks_its_permission(client: Client, act: JobAct) -> None:
+    others = set(PERMISSIONS.values()) - {PERMISSIONS[act.act]}
     client.force_login(scenes.person("vic", VIEW, *sorted(others)))
     job_id = scenes.job()
-    for response in (client.get(address(one.resource, job_id)), client.post(address(one.resource, job_id), {})):
+    for response in (client.get(address(act.resource, job_id)), client.post(address(act.resource, job_id), {})):
         assert response.status_code == 403
-        assert PERMISSIONS[one.act] in response.content.decode()
+        assert PERMISSIONS[act.act] in response.content.decode()
     assert scenes.state_of(job_id) is State.AVAILABLE
 
 
@@ -209,3 +210,20 @@ def test_an_undo_needs_the_permission_of_the_act_that_undoes(client: Client, bro
     response = client.get(link)
     assert response.status_code == 403
     assert PERMISSIONS[Act.QUARANTINE] in response.content.decode()
+
+
+@pytest.mark.parametrize("act", ACTS, ids=[act.resource for act in ACTS])
+def test_jobs_in_all_states_sent_together_are_changed_where_that_is_legal_and_the_others_told_of(
+    browser: Client, act: JobAct
+) -> None:
+    jobs = {state: scenes.job_in(state, queue=state) for state in State}
+    legal = {state for state in State if act.act in acts.legal(state)}
+    said = news(browser, sent(browser, act.resource, *jobs.values()))
+    [row] = [row for row in run(audit.entries(authority=SYSTEM, limit=5)) if row.act == act.act]
+    assert row.jobs == len(legal)
+    for state, job_id in jobs.items():
+        if state in legal:
+            assert f"{job_id}: it is" not in said
+        else:
+            assert f"{job_id}: it is {state}" in said
+            assert scenes.state_of(job_id) is state
