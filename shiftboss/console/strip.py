@@ -101,7 +101,7 @@ def _lag(seen: Whole, workers: str) -> Vital:
         return Vital(name, "–", _("no live worker"), workers, wrong=True)
     detail = _("of a lease of %(lease)s; worst %(worst)s") % {
         "lease": duration(lag.lease_seconds),
-        "worst": duration(worst.seconds),
+        "worst": duration(max(worst.seconds, lag.seconds)),
     }
     return Vital(
         name, duration(lag.seconds), detail, workers, wrong=lag.seconds > MARGIN_SPENT * lag.lease_seconds
@@ -138,13 +138,17 @@ def _flow(seen: Whole, overview: str) -> Vital:
 
 def _drain(seen: Whole, queues: str) -> Vital:
     available = sum(count.jobs for count in seen.counts if count.state is State.AVAILABLE)
-    value, wrong = drains(available, seen.flow)
+    value, stalls = drains(available, seen.flow)
+    waits = max(
+        (count.oldest_seconds or 0.0 for count in seen.counts if count.state is State.AVAILABLE), default=0.0
+    )
+    wrong = stalls and waits > TOLERATED_WAIT_SECONDS
     detail = _("%(jobs)s available") % {"jobs": number(available)}
     return Vital(_("Drained"), value, detail, queues, wrong=wrong)
 
 
 def drains(available: int, flow: Flow) -> tuple[str, bool]:
-    """When so many jobs are done at the present rate, or why never; and whether that is wrong."""
+    """When so many jobs are done at the present rate, or why never; and whether nothing moves at all."""
     if not available:
         return _("now"), False
     gained = flow.went - flow.came

@@ -75,6 +75,17 @@ def test_without_a_live_worker_it_is_red(browser: Client) -> None:
     assert 'class="strip"' in browser.get("/queues/").content.decode()
 
 
+def test_that_nothing_moves_is_wrong_once_jobs_have_waited_for_long(browser: Client) -> None:
+    scenes.worker()
+    scenes.job()
+    drained = r'<div( class="wrong")?><dt><a href="[^"]*">Drained</a></dt><dd>never</dd>'
+    for wrong in (None, ' class="wrong"'):
+        found = re.search(drained, strip_of(browser.get("/queues/").content.decode()))
+        assert found
+        assert found[1] == wrong
+        execute("update shiftboss_job set due_at = due_at - interval '6 minutes'")
+
+
 def test_names_in_it_are_text(browser: Client) -> None:
     scenes.worker("default", host="<b>\u202e")
     scenes.job(queue="<i>")
@@ -181,7 +192,7 @@ def test_a_stranger_sees_no_strip() -> None:
 
 
 @pytest.mark.parametrize(
-    ("available", "flow", "said", "wrong"),
+    ("available", "flow", "said", "stalls"),
     [
         (0, Flow(5, 0, 0), "now", False),
         (100, Flow(0, 0, 0), "never", True),
@@ -191,11 +202,11 @@ def test_a_stranger_sees_no_strip() -> None:
     ],
 )
 def test_the_time_to_drain_is_that_of_the_present_rates(
-    available: int, flow: Flow, said: str, wrong: bool
+    available: int, flow: Flow, said: str, stalls: bool
 ) -> None:
-    value, is_wrong = drains(available, flow)
+    value, nothing_moves = drains(available, flow)
     assert value.replace("\N{NO-BREAK SPACE}", " ") == said
-    assert is_wrong is wrong
+    assert nothing_moves is stalls
 
 
 @pytest.mark.parametrize(
