@@ -82,6 +82,24 @@ def test_the_upkeep_goes_by_its_own_index(name: str, index: str, loaded: Session
     assert "Seq Scan on shiftboss_job" not in told
 
 
+@pytest.mark.parametrize(
+    ("name", "table", "index"),
+    [
+        ("running", "shiftboss_job", "shiftboss_job_running"),
+        ("newest", "shiftboss_job", "shiftboss_job_pkey"),
+        ("waits", "shiftboss_histogram", "shiftboss_histogram_pkey"),
+        ("worker", "shiftboss_worker", "shiftboss_worker_pkey"),
+        ("order_worker", "shiftboss_worker", "shiftboss_worker_pkey"),
+    ],
+)
+def test_what_pages_of_workers_and_queues_read_goes_by_index(
+    name: str, table: str, index: str, loaded: Session
+) -> None:
+    told = plan(loaded, name)
+    assert f"using {index} on {table}" in told
+    assert f"Seq Scan on {table}" not in told
+
+
 @pytest.mark.parametrize("name", ["settled", "ended"])
 def test_what_the_record_holds_of_a_lease_is_found_by_index(name: str, loaded: Session) -> None:
     told = plan(loaded, name)
@@ -111,6 +129,22 @@ def test_idle_workers_are_looked_up_once_for_all_jobs_that_became_available(name
 
 def test_jobs_that_are_not_yet_due_are_not_read(loaded: Session) -> None:
     assert re.search(r"Index Cond: \(due_at <= statement_timestamp", plan(loaded, "stage"))
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("sample_waits", "Index Only Scan using shiftboss_job_claim on shiftboss_job"),
+        ("sample_leases", "Index Scan using shiftboss_job_running on shiftboss_job"),
+        ("sample_quarantine", "Index Only Scan using shiftboss_job_reason on shiftboss_job"),
+        ("sample_rates", "Index Scan Backward using shiftboss_job_pkey on shiftboss_job"),
+    ],
+)
+def test_what_is_seen_of_the_whole_often_reads_no_table_of_jobs(name: str, index: str, loaded: Session) -> None:
+    told = plan(loaded, name)
+    assert index in told
+    assert "Seq Scan on shiftboss_job" not in told
 
 
 # What the server does not plan: a copy, and the statements whose tables are named at the call.
