@@ -82,7 +82,8 @@ def found(
         raise BadFilter(f"the query, at character {mistake.at + 1}: {mistake.problem}{near}")
     if any(term.name == "args" for term in asked.terms):
         require(VIEW_ARGUMENTS, by=by)
-    wanted = frozenset(states) & (conditions.states(asked) or frozenset(State))
+    told = conditions.states(asked)
+    wanted = frozenset(states) if told is None else frozenset(states) & told
     where = conditions.conditions(asked)
     if queue is not None:
         where = (Condition("queue", [queue]), *where)

@@ -109,6 +109,7 @@ def test_jobs_are_searched_as_on_the_page(caller: Caller, monkeypatch: pytest.Mo
     assert ids(told(caller.get("jobs", q="-tag:x"))) == [str(last)]
     assert ids(told(caller.get("jobs", q="tag:x", queue="mail", state="available"))) == [str(mail)]
     assert ids(told(caller.get("jobs", q="state:running", state="available"))) == []
+    assert ids(told(caller.get("jobs", q="state:available -state:available"))) == []
     page = told(caller.get("jobs", q="tag:x", limit=1))
     assert (ids(page), page["newer"]) == ([str(mail)], None)
     page = told(caller.get("jobs", q="tag:x", limit=1, before=page["older"]))
