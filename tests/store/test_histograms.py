@@ -45,6 +45,13 @@ def aged(back: timedelta) -> None:
     execute("update shiftboss_attempt set ended_at = ended_at - %s", back)
 
 
+def ended_together() -> None:
+    """Let all that has ended have ended within one minute, two minutes ago."""
+    then = "date_trunc('minute', clock_timestamp()) - interval '110 s'"
+    execute(f"update shiftboss_finished set finished_at = {then}")
+    execute(f"update shiftboss_attempt set ended_at = {then}")
+
+
 def written() -> None:
     """Write until nothing is left."""
     while run(histograms.write(authority=SYSTEM)):
@@ -65,7 +72,7 @@ def test_a_minute_counts_what_ended_of_all_of_each_queue_and_of_each_task() -> N
     done(worker, run_ms=100)
     done(worker, run_ms=100, queue="mail")
     failed(worker, queue="mail")
-    aged(timedelta(minutes=2))
+    ended_together()
     written()
     [all_of_it] = spans(MINUTE)
     [default] = spans(MINUTE, queue="default")
@@ -169,7 +176,7 @@ def test_the_statement_counts_by_the_rule_of_the_buckets() -> None:
     worker = a_worker()
     for length in lengths:
         done(worker, run_ms=length)
-    aged(timedelta(minutes=2))
+    ended_together()
     written()
     [span] = spans(MINUTE)
     assert span.runs == Counter(map(bucket_of, lengths))

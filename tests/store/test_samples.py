@@ -127,7 +127,7 @@ def test_minutes_that_a_histogram_knows_are_taken_from_there() -> None:
     assert [row[2:] for row in seen(Part.MINUTES)] == [[1, 0]]
     execute(
         "insert into shiftboss_histogram (seconds, queue, task, at, completed)"
-        " select 60, queue, '', date_trunc('minute', now()) - interval '1 minute', 7"
+        " select 60, queue, '', date_trunc('minute', now()) - interval '2 minutes', 7"
         " from (values (''), ('default')) known (queue)"
     )
     assert sorted(row[2] for row in seen(Part.MINUTES)) == [1, 7]
