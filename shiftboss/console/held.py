@@ -130,6 +130,6 @@ def read(given: QueryDict | Mapping[str, str]) -> Held:
         raise BadFilter(str(problem)) from None
     task, fingerprint = given.get("task") or None, given.get("fingerprint")
     for text in (task, fingerprint):
-        if text is not None and (not text.isprintable() or any("\ud800" <= c <= "\udfff" for c in text)):
-            raise BadFilter("names are made of printable characters")
+        if text is not None and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
+            raise BadFilter("the record holds no such name")
     return Held(reason=reason, task=task, fingerprint=fingerprint)
