@@ -201,6 +201,7 @@ class Scene:
             "actor_id": None,
             "actor_kind": "user",
             "after_id": None,
+            "args": '{"args": [], "kwargs": {}}',
             "back_seconds": 60.0,
             "backfill_id": self.backfill,
             "before": date(2020, 1, 1),
@@ -214,7 +215,9 @@ class Scene:
             "given": Limit(2),
             "held_seconds": None,
             "items": [("victim", "{}")] if verb == "add" else [(self.running, OUTCOMES.get(verb))],
-            "job": _of_foreign("one"),
+            "job": self.do("read.job", authority=System(), job_id=self.waiting)
+            if call.name == "obstacles.of"
+            else _of_foreign("one"),
             "job_id": self.waiting,
             "job_ids": self.ids,
             "jobs": [_of_foreign("two")],
