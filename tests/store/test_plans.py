@@ -100,24 +100,6 @@ def test_what_pages_of_workers_and_queues_read_goes_by_index(
     assert f"Seq Scan on {table}" not in told
 
 
-@pytest.mark.parametrize(
-    ("name", "table", "index"),
-    [
-        ("running", "shiftboss_job", "shiftboss_job_running"),
-        ("newest", "shiftboss_job", "shiftboss_job_pkey"),
-        ("waits", "shiftboss_histogram", "shiftboss_histogram_pkey"),
-        ("worker", "shiftboss_worker", "shiftboss_worker_pkey"),
-        ("order_worker", "shiftboss_worker", "shiftboss_worker_pkey"),
-    ],
-)
-def test_what_pages_of_workers_and_queues_read_goes_by_index(
-    name: str, table: str, index: str, loaded: Session
-) -> None:
-    told = plan(loaded, name)
-    assert f"using {index} on {table}" in told
-    assert f"Seq Scan on {table}" not in told
-
-
 @pytest.mark.parametrize("name", ["settled", "ended"])
 def test_what_the_record_holds_of_a_lease_is_found_by_index(name: str, loaded: Session) -> None:
     told = plan(loaded, name)
