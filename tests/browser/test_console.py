@@ -157,13 +157,6 @@ def test_without_an_answer_the_page_says_that_it_is_old(opened: Opener) -> None:
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
 
 
-def test_a_session_that_ends_moves_the_page_to_the_login(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
-    page.context.clear_cookies()
-    expect(page.get_by_label("Password")).to_be_visible(timeout=6000)
-    assert page.url.endswith("/login/?next=/jobs/%3Fstate%3Ddiscarded")
-
-
 def test_a_search_stands_in_the_address_and_each_of_its_terms_can_be_taken_out(opened: Opener) -> None:
     scenes.job(queue="mail")
     scenes.job(queue="reports")
