@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.usefixtures("record"),
     pytest.mark.requirement("C4", "N10"),
 ]
-ROUNDS = 8
+ROUNDS = 5
 
 
 @pytest.fixture
