@@ -50,15 +50,25 @@ class Wanted:
 def index(request: HttpRequest) -> HttpResponse:
     """Acts, the newest first, a page at a time, narrowed to what the address names. Raises BadFilter."""
     wanted, before_id = _read(request.GET), filters.id_of(request.GET, "before")
-    place = {"job_id": wanted.job, "queue": wanted.queue, "before_id": before_id}
     with bounded():
         rows = run(
             audit.entries(
-                authority=System(), **place, act=wanted.act, via=wanted.via, actor=wanted.by, limit=audit.PAGE + 1
+                authority=System(),
+                job_id=wanted.job,
+                queue=wanted.queue,
+                act=wanted.act,
+                via=wanted.via,
+                actor=wanted.by,
+                before_id=before_id,
+                limit=audit.PAGE + 1,
             )
         )
         more = len(rows) > audit.PAGE
-        reached = run(audit.reach(authority=System(), **place)) if wanted.is_walked and not more else None
+        reached = None
+        if wanted.is_walked and not more:
+            reached = run(
+                audit.reach(authority=System(), job_id=wanted.job, queue=wanted.queue, before_id=before_id)
+            )
     shown = rows[: audit.PAGE]
     older = shown[-1].id if more else reached[0] if reached else None
     context = {
