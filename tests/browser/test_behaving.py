@@ -147,12 +147,24 @@ def test_a_session_that_ends_leads_through_the_login_to_the_same_place(opened: O
     assert page.url.endswith("/jobs/?state=discarded")
 
 
+WATCH = """
+addEventListener("DOMContentLoaded", () =>
+  new MutationObserver((all) => {
+    for (const { target, addedNodes } of all)
+      if (addedNodes.length && target.matches(".news[role=status]")) window.announced = target.textContent;
+  }).observe(document, { childList: true, subtree: true }));
+"""
+"""A status is announced when something is put into it after the page was loaded."""
+
+
 def test_the_result_of_an_act_is_announced(opened: Opener) -> None:
     job_id = scenes.job()
     page = opened(f"/jobs/{job_id}/cancellations/")
+    page.add_init_script(WATCH)
     page.get_by_label("Reason").fill("twice the same")
     page.keyboard.press("Enter")
-    expect(page.locator("#said")).to_have_text(f"Job {job_id} was cancelled.")
+    page.wait_for_url(f"**/jobs/{job_id}/")
+    page.wait_for_function("said => window.announced === said", arg=f"Job {job_id} was cancelled.", timeout=LATER)
 
 
 def test_times_are_in_the_readers_own_zone_with_utc_behind_them(opened: Opener) -> None:

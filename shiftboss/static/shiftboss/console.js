@@ -198,6 +198,6 @@
     if (live) refreshing(live, document.getElementById("freshness"), document.getElementById("pace"));
     // A status is announced when it changes, not when the page is loaded with it.
     const news = document.querySelector(".news");
-    if (news) setTimeout(() => (document.getElementById("said").textContent = news.textContent), 200);
+    if (news) setTimeout(() => news.append(...news.childNodes), 200);
   });
 })();
