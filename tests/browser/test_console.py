@@ -146,17 +146,6 @@ def hide(page: Page, *, hidden: bool) -> None:
     )
 
 
-def test_without_an_answer_the_page_says_that_it_is_old(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
-    page.context.route("**/jobs/**", lambda route: route.fulfill(status=204))
-    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
-    page.evaluate("htmx.trigger('#live', 'htmx:afterRequest', {successful: false})")
-    expect(
-        page.get_by_text(re.compile(r"No answer since \d\d:\d\d:\d\d UTC: what you see is old"))
-    ).to_be_visible()
-    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=6000)
-
-
 def test_a_search_stands_in_the_address_and_each_of_its_terms_can_be_taken_out(opened: Opener) -> None:
     scenes.job(queue="mail")
     scenes.job(queue="reports")
