@@ -19,7 +19,13 @@ PAGES = [
     "/jobs/{job}/discards/",
     "/jobs/{job}/reruns/",
     "/queues/",
+    "/jobs/many/discards/?job={job}",
+    "/quarantine/",
+    "/quarantine/discards/?reason=failures_exhausted",
     "/queues/pauses/?queue=default",
+    "/queues/one/?queue=default",
+    "/workers/",
+    "/backfills/",
     "/audit/",
     "/login/",
 ]
