@@ -4,7 +4,7 @@ import os
 import pwd
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -139,6 +139,10 @@ class Person:
             name = str(os.getuid())
         name = f"os:{name}@{socket.gethostname()}"
         return cls(kind="os", id=str(os.getuid()), name=name, via=Via.CLI, allows=lambda _: True)
+
+    def without(self, permission: str) -> "Person":
+        """The same person, as if they had not this permission."""
+        return replace(self, allows=lambda asked: asked != permission and self.allows(asked))
 
     def may(self, act: Act) -> bool:
         """Whether this act is permitted to them."""

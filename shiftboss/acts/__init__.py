@@ -20,6 +20,7 @@ from shiftboss.acts.jobs import reprioritise as reprioritise
 from shiftboss.acts.jobs import rerun as rerun
 from shiftboss.acts.jobs import reschedule as reschedule
 from shiftboss.acts.jobs import reveal as reveal
+from shiftboss.acts.jobs import reveal_in_lists as reveal_in_lists
 from shiftboss.acts.many import Sweep as Sweep
 from shiftboss.acts.many import Swept as Swept
 from shiftboss.acts.many import cancel_matching as cancel_matching

@@ -169,6 +169,12 @@ def reveal(job_id: int, *, by: Person, reason: str = "", request_id: str | None 
     return perform(Act.REVEAL, do, by=by, reason=reason, request_id=request_id, job_id=job_id)
 
 
+def reveal_in_lists(*, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Keep in the audit that somebody looks at arguments of jobs in lists, and searches in them."""
+    asked = {"of": "lists"}
+    return perform(Act.REVEAL, Deed, by=by, reason=reason, request_id=request_id, asked=asked)
+
+
 def arguments(text: str) -> str:
     """Arguments that somebody has typed, as a JSON text that the record can hold. Raises InvalidJob."""
     if len(text.encode(errors="replace")) > (limit := conf.get().max_args_bytes):

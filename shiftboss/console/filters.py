@@ -168,7 +168,8 @@ def permitted(wanted: JobFilter, *, by: Person) -> JobFilter:
     """The same, with a mistake where it asks for what this person may not see."""
     if by.allows(VIEW_ARGUMENTS) or not any(term.name == "args" for term in wanted.asked.terms):
         return wanted
-    problem = _("To search in arguments you need the permission %(permission)s.") % {"permission": VIEW_ARGUMENTS}
+    problem = _("Arguments are looked into once they were revealed, which needs the permission %(permission)s.")
+    problem %= {"permission": VIEW_ARGUMENTS}
     at = wanted.asked.text.lower().find("args.")
     mistake = query.Mistake(max(at, 0), len("args"), problem)
     return replace(wanted, asked=replace(wanted.asked, terms=(), mistakes=(mistake,)))

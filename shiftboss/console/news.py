@@ -46,6 +46,8 @@ def take(request: HttpRequest) -> SafeString | None:
 
 
 def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
+    if kept["act"] == Act.REVEAL and kept["job"] is None:
+        return format_html("{}", _("Arguments are shown to you in lists for a while; the audit says so."))
     return format_html(
         _template(Act(kept["act"]), kept["before"], kept["after"]),
         job=_link(request, kept["job"]),

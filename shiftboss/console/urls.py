@@ -32,6 +32,7 @@ def page(view: View, *, permission: str = VIEW) -> View:
 urlpatterns = [
     path("", page(overview.show), name="overview"),
     path("jobs/", page(jobs.index), name="jobs"),
+    path("jobs/reveals/", page(jobacts.RevealingInLists.as_view()), name="list-reveals"),
     path("jobs/<int:job_id>/", page(job.show), name="job"),
     *(
         path(f"jobs/<int:job_id>/{one.resource}/", page(jobacts.view_of(one)), name=one.resource)

@@ -14,6 +14,7 @@ TABLE = """
 address                 anonymous  customer  staff  viewer  operator  admin  needs             act
 overview                login      .         .      yes     yes       yes    view_job
 jobs                    login      .         .      yes     yes       yes    view_job
+list-reveals            login      .         .      .       yes       yes    view_arguments    act
 job                     login      .         .      yes     yes       yes    view_job
 reinstatements          login      .         .      .       yes       yes    reinstate_job     act
 reruns                  login      .         .      .       yes       yes    rerun_job         act

@@ -14,7 +14,7 @@ from django.utils import timezone
 from shiftboss.console import columns, filters
 from shiftboss.queue.authority import Owner, System
 from shiftboss.queue.states import State
-from shiftboss.queue.store import operate
+from shiftboss.queue.store import audit, operate
 from shiftboss.queue.store import search as searching
 from shiftboss.queue.store.read import PAGE
 from shiftboss.queue.store.statement import run
@@ -220,10 +220,19 @@ def test_columns_are_chosen_and_stand_in_the_address(browser: Client) -> None:
 
 
 @pytest.mark.requirement("B14")
-def test_arguments_are_shown_and_searched_with_their_permission_only(browser: Client, client: Client) -> None:
+def test_arguments_are_shown_and_searched_once_they_were_revealed(browser: Client, client: Client) -> None:
     job_id = scenes.job(args='{"args": ["first"], "kwargs": {"to": "kim@example.org"}}')
     scenes.job(args='{"args": [], "kwargs": {"to": "lee@example.org"}}')
     client.force_login(scenes.person("lee", "shiftboss.view_job", columns.VIEW_ARGUMENTS))
+    ids, page = found(client, "args.to=kim*", columns="args.to,args.0")
+    assert ids == []
+    assert "example.org" not in page
+    reveal = unescape(link(page, "Reveal arguments"))
+    answer = client.post(reveal, {"reason": "whose was it", "request_id": "1"})
+    assert answer.status_code == 303
+    assert "args.to" in answer.headers["Location"]
+    [entry] = [one for one in run(audit.entries(authority=scenes.SYSTEM)) if one.act == "reveal"]
+    assert (entry.actor_name, entry.job_id, entry.reason) == ("lee", None, "whose was it")
     ids, page = found(client, "args.to=kim*", columns="args.to,args.0")
     assert ids == [job_id]
     assert cells(page, "args.to") == ["kim@example.org"]
@@ -231,7 +240,7 @@ def test_arguments_are_shown_and_searched_with_their_permission_only(browser: Cl
     client.force_login(scenes.person("pat", "shiftboss.view_job"))
     ids, page = found(client, "-args.to=kim*")
     assert ids == []
-    assert "you need the permission shiftboss.view_arguments" in page
+    assert "which needs the permission shiftboss.view_arguments" in page
     _, page = found(client, columns="args.to,args.0")
     assert cells(page, "args.to") == ["not shown", "not shown"]
     assert "example.org" not in page

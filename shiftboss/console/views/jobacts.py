@@ -90,6 +90,28 @@ class Revealing(JobActing):
         return super().leads_to()
 
 
+class RevealingInLists(Acting):
+    """`POST /jobs/reveals/`, with the query of the list that it leads back to."""
+
+    act = Act.REVEAL
+    form = ReasonForm
+    here = "jobs"
+
+    def perform(self, form: ReasonForm) -> Acted:
+        """Keep it in the audit, and remember it for this login."""
+        acted = acts.reveal_in_lists(by=person_of(self.request), **form.wish)
+        revealing.remember(self.request, revealing.LISTS)
+        return acted
+
+    def leads_to(self) -> str:
+        """The list from which one came."""
+        return addresses.of(self.request, "jobs") + filters.read(self.request.GET).query
+
+    def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
+        """The form."""
+        return self.answer({"form": form or self.new_form(), "asks": True, "in_lists": True}, said)
+
+
 class Editing(JobActing):
     """`POST /jobs/7/edits/`: what differs is shown before it is done."""
 

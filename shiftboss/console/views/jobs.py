@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from shiftboss.console import columns, filters, joblist, live
+from shiftboss.console import columns, filters, joblist, live, revealing
 from shiftboss.console.columns import VIEW_ARGUMENTS
 from shiftboss.console.people import person_of
 from shiftboss.console.query import FIELDS
@@ -24,7 +24,11 @@ NOW_SECONDS = 15.0
 def index(request: HttpRequest) -> HttpResponse:
     """Jobs that are searched for. What cannot be read of a query is pointed at. Raises BadFilter."""
     by = person_of(request)
-    wanted = filters.permitted(filters.read(request.GET), by=by)
+    may_reveal = by.allows(VIEW_ARGUMENTS) and not revealing.is_revealed(request, revealing.LISTS)
+    if may_reveal:
+        by = by.without(VIEW_ARGUMENTS)
+    asked = filters.read(request.GET)
+    wanted = filters.permitted(asked, by=by)
     refused = joblist.refusal(wanted, by=by)
     if refused:
         wanted = replace(wanted.first(), order=Order.NEWEST)
@@ -57,6 +61,8 @@ def index(request: HttpRequest) -> HttpResponse:
         "withheld": VIEW_ARGUMENTS
         if any(one.shows_arguments for one in shown) and not by.allows(VIEW_ARGUMENTS)
         else None,
+        "asked_query": asked.query,
+        "reveal": may_reveal and (wanted is not asked or any(one.shows_arguments for one in shown)),
         "waiting": WAITING,
         "cap": read.FINISHED_CAP,
         "counted_at": _counted_at(seen.age_seconds),
