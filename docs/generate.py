@@ -225,9 +225,21 @@ def reference() -> str:
 
 
 def reliability() -> str:
-    """The text of `docs/reliability.md`: what is written there, with the tables that are printed into it."""
-    text = Path(__file__).with_name("reliability.md").read_text(encoding="utf-8")
-    for name, printed in (("guarantees", guarantees()), ("scenarios", scenarios())):
+    """The text of `docs/reliability.md`."""
+    return _with("reliability.md", {"guarantees": guarantees(), "scenarios": scenarios()})
+
+
+def console() -> str:
+    """The text of `docs/console.md`."""
+    found = tomllib.loads((TESTS / "console" / "scenarios.toml").read_text(encoding="utf-8"))["scenario"]
+    rows = [(one["what"], _held_by(one)) for one in found]
+    return _with("console.md", {"scenarios": table(("what goes wrong", "held by"), rows)})
+
+
+def _with(page: str, tables: Mapping[str, str]) -> str:
+    """What is written on a page, with the tables that are printed into it."""
+    text = Path(__file__).with_name(page).read_text(encoding="utf-8")
+    for name, printed in tables.items():
         begin, end = f"<!-- {name}, printed by docs/generate.py -->\n", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         text = f"{before}{begin}\n{printed}\n\n{end}{rest.partition(end)[2]}"
@@ -297,13 +309,16 @@ def scenarios() -> str:
 
 
 def _table_of_scenarios(some: Iterable[Mapping[str, Any]]) -> str:
-    rows = []
-    for one in some:
-        held = [_sentence(test) for test in one.get("tests", ())]
-        note = [f"({one['note']})"] if "note" in one else []
-        open_ = [f"**open:** {one['open']}"] if "open" in one else []
-        rows.append((one["what"], ", ".join(one["holds"]), "<br>".join([*held, *note, *open_])))
+    rows = [(one["what"], ", ".join(one["holds"]), _held_by(one)) for one in some]
     return table(("what goes wrong", "", "held by"), rows)
+
+
+def _held_by(scenario: Mapping[str, Any]) -> str:
+    """The tests of a scenario, how they do it, and what is open."""
+    held = [_sentence(test) for test in scenario.get("tests", ())]
+    note = [f"({scenario['note']})"] if "note" in scenario else []
+    open_ = [f"**open:** {scenario['open']}"] if "open" in scenario else []
+    return "<br>".join([*held, *note, *open_])
 
 
 def _sentence(test: str) -> str:
@@ -321,6 +336,7 @@ PAGES = {
     "openapi.json": openapi,
     "reliability.md": reliability,
     "search.md": search,
+    "console.md": console,
 }
 
 if __name__ == "__main__":
