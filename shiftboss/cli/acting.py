@@ -148,7 +148,7 @@ def _line(act: Act, outcome: dict[str, Any], wish: str) -> str:
     before, after = outcome["before"], outcome["after"]
     if act is Act.CANCEL and after == "running":
         return f"{job} running, its end is asked for"
-    if act is Act.RERUN:
+    if act in {Act.RERUN, Act.EDIT}:
         return f"{job} {DONE[act]} as job {outcome['new_job_id']}, {after}"
     done = f"{job} {DONE[act]}{wish and f' to {wish}'}"
     if before == after:

@@ -127,8 +127,7 @@ ACT_EXAMPLES = {
   shiftboss jobs reschedule 4711 --due "$(date -Is -d '+2 hours')"
 """,
     Act.EDIT: """\
-  shiftboss jobs reveal 4711 > arguments.json
-  shiftboss jobs edit 4711 --args "$(cat arguments.json)" --reason "the address was wrong"
+  shiftboss jobs edit 4711 --args '{"args": [7], "kwargs": {"to": "kim"}}' --reason "the address was wrong"
 """,
 }
 
