@@ -28,6 +28,7 @@ from tests.store.making import (
     execute,
     finished,
     live,
+    quarantined,
     report,
     rows,
     running,
@@ -381,6 +382,33 @@ def test_a_rerun_is_of_the_job_that_was_named(perform: Perform, worker: int) -> 
         answer = perform(operate.rerun(job_id, authority=SYSTEM, limits=LIMITS))
         assert scalar("select rerun_of from shiftboss_job where id = %s", answer.id) == job_id
     assert perform(operate.rerun(2**62, authority=SYSTEM, limits=LIMITS)) == Unchanged(2**62, Why.MISSING)
+
+
+@pytest.mark.requirement("L19", "C4")
+def test_a_job_is_run_with_other_arguments_where_it_has_ended_or_is_held_and_stays_as_it_is(
+    perform: Perform, worker: int
+) -> None:
+    other = '{"args": [7], "kwargs": {}}'
+    ended, held = completed(worker).job_id, quarantined(worker).job_id
+    bystanders = [completed(worker).job_id, quarantined(worker).job_id]
+    before = [whole(job_id) for job_id in (ended, held, *bystanders)]
+    for job_id in (held, ended):
+        answer = perform(operate.edit(job_id, authority=SYSTEM, args=other, limits=LIMITS))
+        assert isinstance(answer, Enqueued)
+        row = live(answer.id) or {}
+        assert (row["rerun_of"], row["state"], row["failures"], row["fence"]) == (job_id, "available", 0, 0)
+        assert scalar("select args::text from shiftboss_job where id = %s", answer.id) == other
+    assert [whole(job_id) for job_id in (ended, held, *bystanders)] == before
+
+
+@pytest.mark.requirement("C4")
+def test_a_job_that_may_still_run_by_itself_is_not_run_with_other_arguments(perform: Perform, worker: int) -> None:
+    [waiting] = enqueued()
+    answer = perform(operate.edit(waiting, authority=SYSTEM, args='{"args": [], "kwargs": {}}', limits=LIMITS))
+    assert answer == Unchanged(waiting, Why.STATE, State.AVAILABLE)
+    assert scalar("select count(*) from shiftboss_job") == 1
+    missing = perform(operate.edit(2**62, authority=SYSTEM, args='{"args": [], "kwargs": {}}', limits=LIMITS))
+    assert missing == Unchanged(2**62, Why.MISSING)
 
 
 # Hold

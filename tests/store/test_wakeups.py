@@ -68,6 +68,12 @@ def _rerun(queue: str, worker: int) -> Verb[Any]:
     return operate.rerun(held.job_id, authority=SYSTEM, limits=LIMITS)
 
 
+def _edit(queue: str, worker: int) -> Verb[Any]:
+    held = _running(queue, worker)
+    run(report("complete", held, worker))
+    return operate.edit(held.job_id, authority=SYSTEM, args='{"args": [2], "kwargs": {}}', limits=LIMITS)
+
+
 def _resume(queue: str, worker: int) -> Verb[Any]:
     run(queues.pause(queue, authority=SYSTEM, by="kim", reason="deploy"))
     return queues.resume(queue, authority=SYSTEM)
@@ -92,6 +98,7 @@ WAKING: dict[str, Callable[[str, int], Verb[Any]]] = {
     "expedite": lambda queue, worker: operate.expedite([_later(queue)], authority=SYSTEM, by="kim"),
     "reinstate": _reinstate,
     "rerun": _rerun,
+    "edit": _edit,
     "reprioritise": lambda queue, worker: operate.reprioritise(
         enqueued(queue=queue), authority=SYSTEM, by="kim", priority=0
     ),
