@@ -389,8 +389,8 @@ def test_a_job_is_run_with_other_arguments_where_it_has_ended_or_is_held_and_sta
     perform: Perform, worker: int
 ) -> None:
     other = '{"args": [7], "kwargs": {}}'
-    ended, held = completed(worker).job_id, quarantined(worker).job_id
     bystanders = [completed(worker).job_id, quarantined(worker).job_id]
+    ended, held = completed(worker).job_id, quarantined(worker).job_id
     before = [whole(job_id) for job_id in (ended, held, *bystanders)]
     for job_id in (held, ended):
         answer = perform(operate.edit(job_id, authority=SYSTEM, args=other, limits=LIMITS))
