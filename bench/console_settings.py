@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.db import connection
 from django.http import HttpRequest
@@ -23,7 +24,7 @@ class Measuring:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         asked = 0
 
-        def count(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        def count(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
             nonlocal asked
             asked += 1
             return execute(sql, params, many, context)

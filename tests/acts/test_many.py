@@ -216,7 +216,8 @@ def test_a_reinstatement_is_undone_for_the_jobs_that_nobody_has_claimed_since(wo
     assert states.pop(failed.id) == "retryable"
     assert set(states.values()) == {"quarantined"}
     # Under the reason that they had, where they are looked for.
-    assert {making.live(job_id)["quarantine_reason"] for job_id in states} == {"failures_exhausted"}  # type: ignore[index]
+    reason = "select quarantine_reason from shiftboss_job where id = %s"
+    assert {making.scalar(reason, job_id) for job_id in states} == {"failures_exhausted"}
     [row] = kept(last.operation)
     assert (row.act, row.actor_name, row.reason) == (Act.QUARANTINE, "ola", "too early")
     assert json.loads(row.asked)["undoes"] == str(operation)

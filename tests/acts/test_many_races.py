@@ -1,11 +1,13 @@
 """Acts on many jobs beside other people and workers, each on a connection of its own."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from shiftboss import acts
 from shiftboss.acts import Many, performing
+from shiftboss.acts.many import Sweep, Swept
 from shiftboss.permissions import Act
 from shiftboss.queue.states import QuarantineReason
 from shiftboss.queue.store import audit, operate
@@ -68,6 +70,12 @@ def test_a_job_that_somebody_holds_too_long_is_left_busy_and_the_others_are_chan
     assert row.jobs == 2
 
 
+def to_its_end(sweep: Sweep) -> Swept:
+    """How far it is after its last batch."""
+    *_, last = sweep.steps()
+    return last
+
+
 def test_an_undo_beside_a_claim_takes_no_job_from_a_worker() -> None:
     worker = making.a_worker()
     for _ in range(ROUNDS):
@@ -75,8 +83,8 @@ def test_an_undo_beside_a_claim_takes_no_job_from_a_worker() -> None:
         *_, swept = acts.reinstate_matching(Held(reason=QuarantineReason.FAILURES_EXHAUSTED), by=person())
         undo = acts.undo(swept.operation, by=person(), reason="too early")
         swept_back, claimed = together(
-            on_its_own(lambda undo=undo: [*undo.steps()][-1]),  # type: ignore[misc]
-            on_its_own(lambda worker=worker: run(making.claim(worker))),  # type: ignore[misc]
+            on_its_own(partial(to_its_end, undo)),
+            on_its_own(partial(run, making.claim(worker))),
         )
         assert swept_back.changed + len(claimed) == 1
         assert making.state(job_id) == ("running" if claimed else "quarantined")
