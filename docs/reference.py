@@ -190,6 +190,12 @@ EXAMPLES = {
         @task(key="nightly-cleanup", key_scope=shiftboss.Scope.GLOBAL)
         def clean_up(): ...
         """,
+    "Scoped": """
+        def staff_scope(user):  # SHIFTBOSS["STAFF_SCOPE"] = "shop.staff.staff_scope"
+            if user.is_superuser:
+                return shiftboss.System()
+            return shiftboss.Scoped(queues=[group.name for group in user.groups.all()])
+        """,
     "Secret": """
         @task(takes_context=True, secrets=["mail_password"])
         def send_receipt(context, order_id):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.authority import Authority as Authority
     from shiftboss.queue.authority import Owner as Owner
     from shiftboss.queue.authority import Scope as Scope
+    from shiftboss.queue.authority import Scoped as Scoped
     from shiftboss.queue.authority import System as System
     from shiftboss.queue.authority import owner_of_request as owner_of_request
     from shiftboss.queue.authority import owner_of_user as owner_of_user
@@ -76,6 +77,7 @@ _HOMES = {
     "Resource": "shiftboss.queue.resources",
     "SchemaTooOld": "shiftboss.queue.errors",
     "Scope": "shiftboss.queue.authority",
+    "Scoped": "shiftboss.queue.authority",
     "Secret": "shiftboss.queue.secrets",
     "SecretUnavailable": "shiftboss.queue.errors",
     "ShiftbossError": "shiftboss.queue.errors",
@@ -121,6 +123,7 @@ __all__ = [
     "Resource",
     "SchemaTooOld",
     "Scope",
+    "Scoped",
     "Secret",
     "SecretUnavailable",
     "ShiftbossError",

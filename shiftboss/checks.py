@@ -70,11 +70,11 @@ MIGRATES = Known(
 )
 AUTHORIZERS = Known(
     "shiftboss.E008",
-    '`SHIFTBOSS["QUEUE_AUTHORIZER"]`, `["WATCH_AUTHORIZER"]`, `["SECRET_PROVIDER"]` or `["REDACTOR"]` leads to no '
-    "function, or to a coroutine function: nobody is let through, no secret is given, and every text is hidden as "
-    "a whole",
-    "Name a plain function by its dotted path. An authorizer answers True or False, a provider the value, a "
-    "redactor the text that may be seen.",
+    '`SHIFTBOSS["QUEUE_AUTHORIZER"]`, `["WATCH_AUTHORIZER"]`, `["STAFF_SCOPE"]`, `["SECRET_PROVIDER"]` or '
+    '`["REDACTOR"]` leads to no function, or to a coroutine function: nobody is let through, no secret is given, '
+    "and every text is hidden as a whole",
+    "Name a plain function by its dotted path. An authorizer answers True or False, a scope System() or "
+    "Scoped(…), a provider the value, a redactor the text that may be seen.",
 )
 RESOURCES = Known(
     "shiftboss.E009",
@@ -224,6 +224,7 @@ def authorizers_can_be_asked(**_: Any) -> Found:
     for key, path in (
         ("QUEUE_AUTHORIZER", config.queue_authorizer),
         ("WATCH_AUTHORIZER", config.watch_authorizer),
+        ("STAFF_SCOPE", config.staff_scope),
         ("SECRET_PROVIDER", config.secret_provider),
         ("REDACTOR", config.redactor),
     ):

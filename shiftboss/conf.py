@@ -101,6 +101,11 @@ class Config:
         "dotted path of `f(authority, job_id, key) -> bool`: who becomes a watcher by asking for a key that a job "
         "holds already; nobody where it is not set",
     )
+    staff_scope: str | None = setting(
+        None,
+        "dotted path of `f(user) -> System() | Scoped(queues=…, owners=…)`: which jobs a user of the staff sees "
+        "and acts on, on pages, in the API and with `--as`; one that raises refuses",
+    )
     secret_provider: str | None = setting(
         None,
         "dotted path of `f(name, *, job_id, task)`: the value, text or bytes, of a secret that the task lists; it "

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from shiftboss.queue.authority import Staff, System
+from shiftboss.queue.authorizers import scope_of
 from shiftboss.queue.errors import NotAllowed
 
 
@@ -106,18 +108,27 @@ ROLES: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who acts, through which door, and what is permitted to them. `id` is a text; none for the system."""
+    """Who acts, through which door, what is permitted to them, and (`authority`) on which jobs.
+
+    `id` is a text; none for the system.
+    """
 
     kind: str
     id: str | None
     name: str
     via: Via
     allows: Callable[[str], bool]
+    authority: Staff
 
     @classmethod
     def of_user(cls, user: Any, *, via: Via) -> "Person":
-        """A user of Django's. Only staff may do anything, whatever else was permitted to them."""
-        return cls(kind="user", id=str(user.pk), name=user.get_username(), via=via, allows=_allowed_to(user))
+        """A user of Django's. Only staff may do anything, whatever else was permitted to them.
+
+        Raises NotAllowed where the project's own hook tells no scope.
+        """
+        name = user.get_username()
+        allows, authority = _allowed_to(user), scope_of(user)
+        return cls(kind="user", id=str(user.pk), name=name, via=via, allows=allows, authority=authority)
 
     @classmethod
     def of_token(cls, user: Any, *, token_id: int, token_name: str) -> "Person":
@@ -127,7 +138,8 @@ class Person:
         """
         name = f"{user.get_username()} (token {token_name})"
         identity = f"{user.pk}/{token_id}"
-        return cls(kind="token", id=identity, name=name, via=Via.API, allows=_allowed_to(user))
+        allows, authority = _allowed_to(user), scope_of(user)
+        return cls(kind="token", id=identity, name=name, via=Via.API, allows=allows, authority=authority)
 
     @classmethod
     def of_shell(cls) -> "Person":
@@ -138,7 +150,8 @@ class Person:
         except KeyError:  # a uid without a name
             name = str(os.getuid())
         name = f"os:{name}@{socket.gethostname()}"
-        return cls(kind="os", id=str(os.getuid()), name=name, via=Via.CLI, allows=lambda _: True)
+        identity, authority = str(os.getuid()), System()
+        return cls(kind="os", id=identity, name=name, via=Via.CLI, allows=lambda _: True, authority=authority)
 
     def without(self, permission: str) -> "Person":
         """The same person, as if they had not this permission."""

@@ -1,5 +1,6 @@
 """In whose name a call is made. Every verb and read takes one, by keyword, and none is defaulted."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,7 +43,58 @@ class System:
     """The system itself: sees and acts on every job. Staff act as System after a permission check."""
 
 
-Authority = Owner | System
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """Somebody of the staff who sees and acts on a part of the jobs: those of these queues and these owners.
+
+    None stands for all queues, or for all owners and the jobs that have none; at least one of the two is given.
+    A job is within it where both hold. Raises TypeError and ValueError for anything but collections of names.
+    """
+
+    queues: frozenset[str] | None = None
+    owners: frozenset[str] | None = None
+
+    def __init__(self, *, queues: Iterable[str] | None = None, owners: Iterable[str] | None = None) -> None:
+        if queues is None and owners is None:
+            raise ValueError("Scoped takes queues, owners, or both; who sees everything is System()")
+        object.__setattr__(self, "queues", _names("queues", queues))
+        object.__setattr__(self, "owners", _names("owners", owners))
+
+    def holds(self, *, queue: str, owner: str | None) -> bool:
+        """Whether a job of this queue and owner is within it."""
+        return (self.queues is None or queue in self.queues) and (self.owners is None or owner in self.owners)
+
+
+def _names(of_what: str, given: Iterable[str] | None) -> frozenset[str] | None:
+    if given is None:
+        return None
+    if isinstance(given, str | bytes):
+        raise TypeError(f"{of_what} is a collection of names, not {given!r}")
+    names = frozenset(given)
+    if any(not isinstance(name, str) for name in names):
+        raise TypeError(f"{of_what} is a collection of texts")
+    return names
+
+
+Authority = Owner | System | Scoped
+Staff = System | Scoped
+"""In whose name a person of the staff reads and acts."""
+
+
+class Reach(NamedTuple):
+    """What statements filter jobs by; None does not filter. `owner` also sees what it watches, `owners` do not."""
+
+    owner: str | None
+    queues: list[str] | None
+    owners: list[str] | None
+
+
+def reach_of(authority: Authority) -> Reach:
+    """Raises TypeError for anything but an authority."""
+    if isinstance(authority, Scoped):
+        queues, owners = authority.queues, authority.owners
+        return Reach(None, None if queues is None else sorted(queues), None if owners is None else sorted(owners))
+    return Reach(owner_of(authority), None, None)
 
 
 def owner_of_request(request: Any) -> Owner:
@@ -71,18 +123,20 @@ def owner_of_user(user: Any) -> Owner:
 
 
 def owner_of(authority: Authority) -> str | None:
-    """The owner's id that statements filter by; None for System. Raises TypeError for anything else."""
+    """The owner's id, None for System. Raises NotAllowed for staff who are not the system, TypeError else."""
     match authority:
         case Owner(id=owner):
             return owner
         case System():
             return None
+        case Scoped():
+            raise NotAllowed(f"this is for an owner or System(), not for {authority!r}")
     raise TypeError(f'authority must be Owner("…") or System(), not {authority!r}')
 
 
 def require_system(authority: Authority, verb: str) -> None:
     """Refuse everyone but System. Raises NotAllowed."""
-    if owner_of(authority) is not None:
+    if isinstance(authority, Scoped) or owner_of(authority) is not None:
         raise NotAllowed(f"{verb} is for System(), not for {authority!r}")
 
 

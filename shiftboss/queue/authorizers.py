@@ -1,7 +1,7 @@
-"""The project's own say in who may enqueue where, and who may watch a job by asking for its key.
+"""The project's own say: who may enqueue where, who watches a job by asking for its key, which staff see what.
 
-Two functions of the project, named in the settings. One that raises refuses, and so does one that answers anything
-but True or False.
+Functions of the project, named in the settings. One that raises refuses, and so does one that answers anything but
+what it is asked for.
 """
 
 import logging
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from shiftboss import conf
-from shiftboss.queue.authority import Authority
+from shiftboss.queue.authority import Authority, Scoped, Staff, System
 from shiftboss.queue.errors import NotAllowed
 
 log = logging.getLogger("shiftboss.authorizers")
@@ -40,18 +40,35 @@ def may_watch(*, authority: Authority, job_id: int, key: str) -> bool:
         return False  # as if it had said no; the log tells why
 
 
+def scope_of(user: Any) -> Staff:
+    """In whose name this user of the staff reads and acts; System where no hook says otherwise.
+
+    Raises NotAllowed.
+    """
+    path = conf.get().staff_scope
+    if path is None:
+        return System()
+    answer: Staff = _answer(path, "STAFF_SCOPE", (System, Scoped), user)
+    return answer
+
+
 def _asked(path: str, setting: str, *facts: Any) -> bool:
+    return bool(_answer(path, setting, (bool,), *facts))
+
+
+def _answer(path: str, setting: str, kinds: tuple[type, ...], *facts: Any) -> Any:
     """The hook's answer. Raises NotAllowed where it gives none, with the reason as its cause."""
     try:
         answer = imported(path)(*facts)
     except (Exception, SystemExit) as problem:  # an import runs the project's code
         log.exception("authorizer.failed", extra={"setting": setting, "path": path})
         raise NotAllowed(f"{setting} {path} failed, so nobody is let through: {problem}") from problem
-    if not isinstance(answer, bool):
+    if not isinstance(answer, kinds):
         log.error("authorizer.no_answer", extra={"setting": setting, "path": path, "type": type(answer).__name__})
+        wanted = "True or False" if kinds == (bool,) else "shiftboss.System() or shiftboss.Scoped(…)"
         raise NotAllowed(
-            f"{setting} {path} answered with a {type(answer).__name__}, so nobody is let through: it must be True "
-            "or False"
+            f"{setting} {path} answered with a {type(answer).__name__}, so nobody is let through: it must be "
+            f"{wanted}"
         )
     return answer
 

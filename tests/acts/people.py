@@ -4,14 +4,21 @@ from collections.abc import Iterable
 from uuid import uuid4
 
 from shiftboss.permissions import Person, Via
+from shiftboss.queue.authority import Staff, System
 
 EVERYTHING = None
 
 
-def person(name: str = "kim", *, may: Iterable[str] | None = EVERYTHING, via: Via = Via.CODE) -> Person:
+def person(
+    name: str = "kim",
+    *,
+    may: Iterable[str] | None = EVERYTHING,
+    via: Via = Via.CODE,
+    authority: Staff = System(),  # noqa: B008
+) -> Person:
     """Somebody to whom these permissions are given, or all."""
     allows = (lambda _: True) if may is None else frozenset(may).__contains__
-    return Person(kind="user", id=name, name=name, via=via, allows=allows)
+    return Person(kind="user", id=name, name=name, via=via, allows=allows, authority=authority)
 
 
 def a_request() -> str:

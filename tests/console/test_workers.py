@@ -9,7 +9,7 @@ from django.test import Client
 
 from shiftboss import acts
 from shiftboss.console import roster
-from shiftboss.permissions import VIEW, Person, Via
+from shiftboss.permissions import VIEW
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Note, NoteKind
 from shiftboss.queue.store import audit, notes, operate, workers
@@ -317,7 +317,7 @@ def test_the_command_line_lists_workers_and_orders_one_after_the_other(sh: Shell
 
 def test_an_order_that_cannot_be_kept_is_not_given() -> None:
     worker = scenes.worker()
-    nobody = Person(kind="user", id="kim", name="kim\x00", via=Via.CODE, allows=lambda _: True)
+    nobody = person("kim\x00")
     with pytest.raises(Exception, match="NUL"):
         acts.drain_worker(worker, by=nobody, reason="r")
     assert order_of(worker) == (None, None)
