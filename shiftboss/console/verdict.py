@@ -21,6 +21,9 @@ from shiftboss.queue.store.samples import Part
 TOLERATED_WAIT_SECONDS = 300
 """An available job that waits longer is worth a look."""
 
+MAINTAINER = "manage.py shiftboss_maintainer"
+"""By which it is started."""
+
 
 class Level(IntEnum):
     """How much a finding matters."""
@@ -75,12 +78,14 @@ def _urgency(finding: Finding) -> int:
 def _unseen(seen: Whole) -> list[Finding]:
     """Without a maintainer nobody knows how the whole stands."""
     if not seen.is_known:
-        return [Finding(Level.WRONG, _("Nothing is known yet: no maintainer has looked at the record"))]
+        text = _("No maintainer has looked at the record yet, so nothing is known of it. Start one: %(command)s")
+        return [Finding(Level.WRONG, text % {"command": MAINTAINER})]
     age = seen.overdue_seconds
     if age is None:
         return []
-    text = _("Nobody looks at the record: what is shown is %(age)s old. Is a maintainer running?")
-    return [Finding(Level.WRONG, text % {"age": duration(age)}, timezone.now() - timedelta(seconds=age))]
+    text = _("No maintainer looks at the record: what is shown is %(age)s old. Start one: %(command)s")
+    facts = {"age": duration(age), "command": MAINTAINER}
+    return [Finding(Level.WRONG, text % facts, timezone.now() - timedelta(seconds=age))]
 
 
 def _without_worker(seen: Whole) -> list[Finding]:

@@ -1,28 +1,26 @@
 """The whole as pages show it: what the maintainer last saw of it, part by part, and how old that is.
 
 Reading it costs one small statement, and not even that where this process has read it within `KEPT_SECONDS`:
-twenty people who look cost no more than one. Nothing here counts a table. Where no maintainer runs, a page looks
-itself at the parts that have become old, if these were quick the last time, under a time of its own; what it
-cannot afford stays as old as it is, and says so.
+twenty people who look cost no more than one. Nothing here counts a table. Where no maintainer runs, what is shown
+stays as old as it is, and says so: a page that counted for itself would be slow, and would hide that nobody makes
+due jobs available either. Who asks from a shell may look themselves, with `looked`.
 
 >>> seen = whole()
 >>> seen.counts, seen.age_seconds
 """
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Any
 
-import django.db
-import psycopg
-from django.db import connections, transaction
+from django.db import Error
 
 from shiftboss import conf
 from shiftboss.console.kept import Kept, Made
+from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
 from shiftboss.queue.store import samples
@@ -30,8 +28,6 @@ from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import Count, Rate
 from shiftboss.queue.store.samples import Part, Sample
 from shiftboss.queue.store.statement import run
-
-log = logging.getLogger("shiftboss.console")
 
 KEPT_SECONDS = 1.0
 """So long a process shows what it has read without asking again."""
@@ -41,12 +37,6 @@ ABANDONED_SECONDS = 10.0
 
 OLD_SECONDS = 10.0
 """Where a light part is older than this, and than three times its pace, the page says how old."""
-
-AFFORDABLE_MS = 100
-"""A page looks itself at a part that took no longer than this, and gives up where it does."""
-
-AGAIN_SECONDS = 60.0
-"""After a look that was given up, this process tries no other for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +176,24 @@ class Whole:
 
 
 _last: Kept[dict[str, Sample]] = Kept()
-_given_up: dict[str, float] = {}
 
 
 def whole() -> Whole:
-    """What is known of the whole now: at most one statement where a maintainer runs."""
+    """What is known of the whole now: at most one statement."""
     return _made(_aged(_last.get(conf.get().database, _found, seconds=KEPT_SECONDS)))
+
+
+def looked() -> Whole:
+    """The same, after a look of one's own at the parts at which no maintainer looks; for who may take the time.
+
+    A part at which one cannot look, as where the database is only to be read or does not answer in time, stays as
+    old as it is.
+    """
+    for part in _abandoned(_found()):
+        with suppress(Error), bounded():
+            run(samples.look(part, authority=System()))
+    forget()
+    return whole()
 
 
 def last_known() -> Whole | None:
@@ -212,55 +214,16 @@ def _aged(read: Made[dict[str, Sample]]) -> dict[str, Sample]:
 
 
 def _found() -> dict[str, Sample]:
-    found = run(samples.samples(authority=System()))
-    if sum(map(_looked_at, _abandoned(found))):
-        found = run(samples.samples(authority=System()))
-    return found
+    return run(samples.samples(authority=System()))
 
 
 def _abandoned(found: dict[str, Sample]) -> list[Part]:
-    """Parts at which nobody looks any more, and at which a page can afford to look."""
+    """Parts at which nobody looks any more, or never did."""
 
-    def left(part: Part) -> bool:
-        sample = found.get(part)
-        if sample is None:
-            return True
-        longest = max(ABANDONED_SECONDS, 2 * sample.pace_seconds)
-        return sample.age_seconds >= longest and sample.took_ms <= AFFORDABLE_MS
+    def left(sample: Sample | None) -> bool:
+        return sample is None or sample.age_seconds >= max(ABANDONED_SECONDS, 2 * sample.pace_seconds)
 
-    now = monotonic()
-    tried = _given_up.get(conf.get().database, -AGAIN_SECONDS)
-    return [part for part in Part if left(part)] if now - tried >= AGAIN_SECONDS else []
-
-
-def _looked_at(part: Part) -> bool:
-    alias = conf.get().database
-    try:
-        with transaction.atomic(using=alias), _limited(alias):
-            return run(samples.look(part, authority=System()))
-    except (django.db.Error, psycopg.Error) as problem:
-        # Too long for a page, or a database that can only be read.
-        log.warning("sample.given_up", extra={"part": str(part), "error": str(problem).strip()})
-        _given_up[alias] = monotonic()
-        return False
-
-
-class _limited:
-    """Each statement inside may take `AFFORDABLE_MS`; after it, what it might before."""
-
-    def __init__(self, alias: str) -> None:
-        self._alias = alias
-
-    def __enter__(self) -> None:
-        with connections[self._alias].cursor() as cursor:
-            cursor.execute("select current_setting('statement_timeout')")
-            self._before = cursor.fetchone()[0]
-            cursor.execute("select set_config('statement_timeout', %s, true)", [f"{AFFORDABLE_MS}ms"])
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:  # else the savepoint's end takes it back
-            with connections[self._alias].cursor() as cursor:
-                cursor.execute("select set_config('statement_timeout', %s, true)", [self._before])
+    return [part for part in Part if left(found.get(part))]
 
 
 def _made(found: dict[str, Sample]) -> Whole:

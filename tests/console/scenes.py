@@ -195,15 +195,21 @@ def state_of(job_id: int) -> State:
     return found.state
 
 
+_READ = whole._found
+
+
 def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each page look itself at all parts of the whole, so that it shows what a test has just done."""
+    """Let a maintainer look at the whole before each page, so that it shows what a test has just done."""
+
+    def looked() -> dict[str, samples.Sample]:
+        sample_all()
+        return _READ()
+
     monkeypatch.setattr(samples, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(samples, "REST", 0.0)
     monkeypatch.setattr(whole, "KEPT_SECONDS", 0.0)
-    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 0.0)
-    monkeypatch.setattr(whole, "AFFORDABLE_MS", 20_000)
+    monkeypatch.setattr(whole, "_found", looked)
     monkeypatch.setattr(charts, "KEPT_SECONDS", 0.0)
-    monkeypatch.setattr(whole, "_given_up", {})
     whole.forget()
     charts.forget()
 
@@ -215,9 +221,16 @@ def sample_all() -> None:
 
 
 @contextmanager
-def maintained() -> Iterator[None]:
-    """Within the block a maintainer has just looked at all, and no page does: for counting a page's statements."""
+def abandoned() -> Iterator[None]:
+    """Within the block no maintainer looks."""
     with pytest.MonkeyPatch.context() as patch:
-        sample_all()
-        patch.setattr(whole, "_abandoned", lambda found: [])
+        patch.setattr(whole, "_found", _READ)
+        yield
+
+
+@contextmanager
+def maintained() -> Iterator[None]:
+    """Within the block a maintainer has just looked at all: for counting a page's statements."""
+    sample_all()
+    with abandoned():
         yield

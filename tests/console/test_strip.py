@@ -2,9 +2,11 @@
 
 import re
 from html import unescape
+from typing import Any
 
 import psycopg
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from shiftboss.console import strip, whole
@@ -109,15 +111,14 @@ def test_the_whole_costs_one_statement_and_none_within_a_second(
 
 
 @pytest.mark.requirement("B7")
-def test_where_nobody_looks_any_more_it_says_how_old_it_is(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nobody_looks_any_more_it_says_how_old_it_is_and_what_to_do(browser: Client) -> None:
     scenes.worker()
     scenes.sample_all()
     execute("update shiftboss_sample set at = at - interval '3 minutes'")
-    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
-    page = strip_of(browser.get("/queues/").content.decode())
-    assert "Nobody looks at the record" in page
+    with scenes.abandoned():
+        page = strip_of(browser.get("/queues/").content.decode())
+    assert "No maintainer looks at the record: what is shown is 3\N{NO-BREAK SPACE}min" in page
+    assert "Start one: manage.py shiftboss_maintainer" in page
     assert re.search(
         r"These figures are as of (<time[^>]*>)?\d\d:\d\d:\d\d UTC(</time>)?, <time[^>]*>3.min ago</time>", page
     )
@@ -131,41 +132,49 @@ def test_a_part_that_takes_its_time_is_not_called_abandoned(
     scenes.sample_all()
     monkeypatch.setattr(samples, "REST", 100.0)
     execute("update shiftboss_sample set at = at - interval '30 s', took_ms = 200")
-    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 3600.0)
-    assert "as of" not in strip_of(browser.get("/queues/").content.decode())
+    with scenes.abandoned():
+        assert "as of" not in strip_of(browser.get("/queues/").content.decode())
 
 
-@pytest.mark.requirement("B7")
-def test_a_part_that_nobody_has_looked_at_yet_is_not_known(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.requirement("B7", "B8")
+def test_where_no_maintainer_has_ever_looked_it_says_so_and_no_page_counts_for_itself(
+    browser: Client, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(whole, "_abandoned", lambda found: [])
-    page = browser.get("/queues/").content.decode()
-    assert "Nothing is known yet" in strip_of(page)
-    assert vitals(page)["Oldest waits"][:2] == ("–", "not yet known")
+    scenes.worker()
+    scenes.job()
+    with scenes.abandoned():
+        for address in ("/", "/jobs/", "/queues/", "/queues/one/?queue=default", "/workers/", "/quarantine/"):
+            with django_assert_max_num_queries(12):
+                page = strip_of(browser.get(address).content.decode())
+            assert "No maintainer has looked at the record yet" in page
+            assert "Start one: manage.py shiftboss_maintainer" in page
+            assert vitals(page)["Oldest waits"][:2] == ("–", "not yet known")
 
 
 @pytest.mark.requirement("B8")
-def test_a_page_does_not_look_at_what_took_long_or_was_given_up(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
+def test_a_shell_looks_itself_where_nobody_does_and_leaves_what_it_cannot_afford(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenes.worker()
-    scenes.sample_all()
-    monkeypatch.setattr(whole, "AFFORDABLE_MS", 1000)
-    execute("update shiftboss_sample set took_ms = 30000 where part = 'counts'")
+    scenes.job()
+    monkeypatch.setattr(samples, "EVERY_SECONDS", 2.0)
     tried: list[str] = []
+    look = samples.look
 
-    def look(part: str, **_: object) -> Verb[bool]:
+    def slow(part: samples.Part, **how: Any) -> Verb[bool]:
         tried.append(part)
-        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
-        yield
+        if part is samples.Part.COUNTS:
+            raise OperationalError("canceling statement due to statement timeout")
+        return (yield from look(part, **how))
 
-    monkeypatch.setattr(samples, "look", look)
-    assert browser.get("/queues/").status_code == 200
-    assert set(tried) == set(samples.Part) - {samples.Part.COUNTS}
-    tried.clear()
-    assert browser.get("/queues/").status_code == 200
-    assert tried == []
+    monkeypatch.setattr(samples, "look", slow)
+    with scenes.abandoned():
+        seen = whole.looked()
+        assert (seen.workers.live, seen.age_seconds) == (1, None)
+        assert set(tried) == set(samples.Part)
+        tried.clear()
+        assert whole.looked().workers.live == 1
+        assert tried == [samples.Part.COUNTS]
 
 
 @pytest.mark.requirement("B8", "B16")

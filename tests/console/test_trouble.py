@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from shiftboss.console import record, whole
+from shiftboss.console import record
 from tests.console import scenes
 
 pytestmark = pytest.mark.requirement("C3")
@@ -16,8 +16,7 @@ def test_a_database_that_does_not_answer_in_time_is_said_so(
     browser: Client, dsn: str, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(whole, "AFFORDABLE_MS", 100)
-    with psycopg.connect(dsn) as other:
+    with scenes.abandoned(), psycopg.connect(dsn) as other:
         other.execute("lock table shiftboss_job in access exclusive mode")
         response = browser.get(address)
     assert response.status_code == 503

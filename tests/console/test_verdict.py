@@ -75,7 +75,10 @@ def test_no_live_worker_at_all_is_wrong_even_without_jobs() -> None:
 
 def test_before_anybody_has_looked_nothing_is_known_and_that_is_said() -> None:
     [only] = all_findings(Whole())
-    assert only.text == "Nothing is known yet: no maintainer has looked at the record"
+    assert only.text == (
+        "No maintainer has looked at the record yet, so nothing is known of it."
+        " Start one: manage.py shiftboss_maintainer"
+    )
     assert only.is_wrong
 
 
@@ -83,7 +86,8 @@ def test_before_anybody_has_looked_nothing_is_known_and_that_is_said() -> None:
 def test_where_nobody_looks_any_more_it_is_said_how_old_all_is() -> None:
     headline, *_ = findings([], serving(), overdue_seconds=185.0)
     assert texts([headline]) == [
-        "Nobody looks at the record: what is shown is 3 min 5 s old. Is a maintainer running?"
+        "No maintainer looks at the record: what is shown is 3 min 5 s old."
+        " Start one: manage.py shiftboss_maintainer"
     ]
     assert headline.is_wrong
     assert headline.since
