@@ -11,6 +11,7 @@ from typing import Any
 from shiftboss.queue.authority import Staff, System
 from shiftboss.queue.authorizers import scope_of
 from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.store.audit import Actor
 
 
 class Via(StrEnum):
@@ -152,6 +153,11 @@ class Person:
         name = f"os:{name}@{socket.gethostname()}"
         identity, authority = str(os.getuid()), System()
         return cls(kind="os", id=identity, name=name, via=Via.CLI, allows=lambda _: True, authority=authority)
+
+    @property
+    def as_actor(self) -> Actor:
+        """The person as the audit knows them."""
+        return Actor(self.kind, self.id)
 
     def without(self, permission: str) -> "Person":
         """The same person, as if they had not this permission."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from shiftboss.acts.performing import LARGEST_ID, SYSTEM, Acted, Deed, perform
+from shiftboss.acts.performing import LARGEST_ID, Acted, Deed, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.errors import NoSuchBackfill
 from shiftboss.queue.store import backfill
@@ -13,7 +13,7 @@ def pause_backfill(backfill_id: int, *, by: Person, reason: str, request_id: str
     """Enqueue no more items of a backfill; jobs that it has go on. One that is paused already stays so."""
 
     def do() -> Deed:
-        new = run(backfill.pause(backfill_id, authority=SYSTEM))
+        new = run(backfill.pause(backfill_id, authority=by.authority))
         return Deed(before={"state": "running" if new else "paused"}, after={"state": "paused"})
 
     return _on_backfill(Act.PAUSE_BACKFILL, backfill_id, by, reason, request_id, do)
@@ -23,7 +23,7 @@ def resume_backfill(backfill_id: int, *, by: Person, reason: str = "", request_i
     """Let a backfill go on."""
 
     def do() -> Deed:
-        was_paused = run(backfill.resume(backfill_id, authority=SYSTEM))
+        was_paused = run(backfill.resume(backfill_id, authority=by.authority))
         return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
 
     return _on_backfill(Act.RESUME_BACKFILL, backfill_id, by, reason, request_id, do)
@@ -33,7 +33,7 @@ def retry_backfill(backfill_id: int, *, by: Person, reason: str = "", request_id
     """Run again what failed of a backfill, and nothing else."""
 
     def do() -> Deed:
-        retried = run(backfill.retry(backfill_id, authority=SYSTEM))
+        retried = run(backfill.retry(backfill_id, authority=by.authority))
         return Deed(after={"items": retried.anew + retried.reinstated})
 
     return _on_backfill(Act.RETRY_BACKFILL, backfill_id, by, reason, request_id, do)
@@ -43,7 +43,7 @@ def cancel_backfill(backfill_id: int, *, by: Person, reason: str, request_id: st
     """End a backfill: no more of its items are enqueued, its jobs are cancelled, running ones asked to end."""
 
     def do() -> Deed:
-        return Deed(after={"items": run(backfill.cancel(backfill_id, authority=SYSTEM))})
+        return Deed(after={"items": run(backfill.cancel(backfill_id, authority=by.authority))})
 
     return _on_backfill(Act.CANCEL_BACKFILL, backfill_id, by, reason, request_id, do)
 

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from shiftboss.acts.performing import SYSTEM, Acted, Deed, perform
+from shiftboss.acts.performing import Acted, Deed, perform
 from shiftboss.permissions import Act, Person
 from shiftboss.queue.store import partitions
 from shiftboss.queue.store.statement import run
@@ -12,7 +12,7 @@ def purge(before: date, *, by: Person, reason: str, request_id: str | None = Non
     """Order that the history before a day (UTC) be dropped; the maintainer does it within a minute or two."""
 
     def do() -> Deed:
-        run(partitions.purge(before, authority=SYSTEM))
+        run(partitions.purge(before, authority=by.authority))
         return Deed()
 
     asked = {"before": before.isoformat()}

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 from shiftboss import conf
-from shiftboss.acts.performing import LARGEST_ID, SYSTEM, Acted, Deed, perform
+from shiftboss.acts.performing import LARGEST_ID, Acted, Deed, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue import registry, states
 from shiftboss.queue.authority import read_key
@@ -43,14 +43,18 @@ def legal(state: State) -> list[Act]:
 
 def cancel(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """End a job: at once where it waits or is held, else its handler is asked to end."""
-    return _on_job(Act.CANCEL, job_id, by, reason, request_id, lambda ids: operate.cancel(ids, authority=SYSTEM))
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.cancel(ids, authority=by.authority)
+
+    return _on_job(Act.CANCEL, job_id, by, reason, request_id, verb)
 
 
 def expedite(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
     """Make a waiting job available before it is due."""
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.expedite(ids, authority=SYSTEM, by=by.name)
+        return operate.expedite(ids, authority=by.authority, by=by.name)
 
     return _on_job(Act.EXPEDITE, job_id, by, reason, request_id, verb)
 
@@ -58,24 +62,28 @@ def expedite(job_id: int, *, by: Person, reason: str = "", request_id: str | Non
 def reinstate(job_id: int, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
     """Let a quarantined job run again, with as many more attempts as its task has."""
     require(PERMISSIONS[Act.REINSTATE], by=by)
-    limits = _limits_of(_job(job_id))
+    limits = _limits_of(_job(job_id, by))
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.reinstate(ids, authority=SYSTEM, by=by.name, limits=limits)
+        return operate.reinstate(ids, authority=by.authority, by=by.name, limits=limits)
 
     return _on_job(Act.REINSTATE, job_id, by, reason, request_id, verb)
 
 
 def discard(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """Give a quarantined job up for good."""
-    return _on_job(Act.DISCARD, job_id, by, reason, request_id, lambda ids: operate.discard(ids, authority=SYSTEM))
+
+    def verb(ids: list[int]) -> Verb[Answer]:
+        return operate.discard(ids, authority=by.authority)
+
+    return _on_job(Act.DISCARD, job_id, by, reason, request_id, verb)
 
 
 def quarantine(job_id: int, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """Hold a waiting job back until somebody reinstates it."""
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.quarantine(ids, authority=SYSTEM, by=by.name)
+        return operate.quarantine(ids, authority=by.authority, by=by.name)
 
     return _on_job(Act.QUARANTINE, job_id, by, reason, request_id, verb)
 
@@ -86,7 +94,7 @@ def reprioritise(
     """Give a waiting job another priority, from -100 to 100."""
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.reprioritise(ids, authority=SYSTEM, by=by.name, priority=priority)
+        return operate.reprioritise(ids, authority=by.authority, by=by.name, priority=priority)
 
     asked = {"priority": priority}
     return _on_job(Act.REPRIORITISE, job_id, by, reason, request_id, verb, asked, lambda job: job.priority)
@@ -99,7 +107,7 @@ def reschedule(
     moment = _moment(due_at)
 
     def verb(ids: list[int]) -> Verb[Answer]:
-        return operate.reschedule(ids, authority=SYSTEM, by=by.name, due_at=moment)
+        return operate.reschedule(ids, authority=by.authority, by=by.name, due_at=moment)
 
     asked = {"due_at": moment.isoformat()}
     return _on_job(
@@ -119,15 +127,15 @@ def rerun(
     require(PERMISSIONS[Act.RERUN], by=by)
     if revision not in tuple(Revision):
         raise InvalidJob(f"revision is {' or '.join(Revision)}, not {revision!r}")
-    job = _job(job_id)
+    job = _job(job_id, by)
     limits = _limits_of(job)
     config = _present_config(job) if job and revision == Revision.CURRENT else None
     asked = {"revision": str(revision)} if revision == Revision.CURRENT else {}
 
     def do() -> Deed:
-        answer = run(operate.rerun(job_id, authority=SYSTEM, limits=limits, revision=config))
+        answer = run(operate.rerun(job_id, authority=by.authority, limits=limits, revision=config))
         if isinstance(answer, Unchanged):
-            _refuse(Act.RERUN, answer)
+            _refuse(Act.RERUN, answer, by)
         before = {"state": str(job.state)} if job and job.state in FINAL else {}
         after = {"state": str(answer.state), "new_job_id": str(answer.id)}
         return Deed(before=before, after=after, jobs=1)
@@ -143,13 +151,13 @@ def edit(job_id: int, *, by: Person, args: str, reason: str = "", request_id: st
     """
     require(PERMISSIONS[Act.EDIT], by=by)
     text = arguments(args)
-    job = _job(job_id)
+    job = _job(job_id, by)
     limits = _limits_of(job)
 
     def do() -> Deed:
-        answer = run(operate.edit(job_id, authority=SYSTEM, args=text, limits=limits))
+        answer = run(operate.edit(job_id, authority=by.authority, args=text, limits=limits))
         if isinstance(answer, Unchanged):
-            _refuse(Act.EDIT, answer)
+            _refuse(Act.EDIT, answer, by)
         # No arguments in the audit: who may read it need not be one who may see them.
         before = {"state": str(job.state), "args_sha256": args_digest(job.args)} if job else {}
         return Deed(before=before, after={"state": str(answer.state), "new_job_id": str(answer.id)}, jobs=1)
@@ -162,7 +170,7 @@ def reveal(job_id: int, *, by: Person, reason: str = "", request_id: str | None 
     """Keep in the audit that somebody looks at the arguments of a job; who has been let may read them then."""
 
     def do() -> Deed:
-        if _job(job_id) is None:
+        if _job(job_id, by) is None:
             raise NoSuchJob(f"there is no job {job_id}")
         return Deed()
 
@@ -215,12 +223,12 @@ def _on_job(
     asked = asked or {}
 
     def do() -> Deed:
-        run(operate.hold([job_id], authority=SYSTEM))
+        run(operate.hold([job_id], authority=by.authority))
         # What is held cannot change between this look and the verb.
-        job = run(read.job(authority=SYSTEM, job_id=job_id)) if present else None
+        job = run(read.job(authority=by.authority, job_id=job_id)) if present else None
         answer = run(verb([job_id]))
         if answer.unchanged:
-            _refuse(act, answer.unchanged[0])
+            _refuse(act, answer.unchanged[0], by)
         [changed] = answer.changed
         was = {name: present(job) for name in asked} if present and job else {}
         return Deed(
@@ -232,7 +240,7 @@ def _on_job(
     return perform(act, do, by=by, reason=reason, request_id=request_id, job_id=job_id, asked=asked)
 
 
-def _refuse(act: Act, unchanged: Unchanged) -> NoReturn:
+def _refuse(act: Act, unchanged: Unchanged, by: Person) -> NoReturn:
     job_id, state = unchanged.id, unchanged.state
     match unchanged.why:
         case Why.MISSING:
@@ -241,14 +249,14 @@ def _refuse(act: Act, unchanged: Unchanged) -> NoReturn:
             raise MovedOn(job_id, act, str(state))
         case Why.KEY_HELD:
             assert unchanged.holder is not None
-            raise KeyHeld(_key_of(job_id), unchanged.holder, "wait for its end, or cancel it first")
+            raise KeyHeld(_key_of(job_id, by), unchanged.holder, "wait for its end, or cancel it first")
         case Why.BUSY:
             raise Busy(f"job {job_id} is being changed by somebody else just now; try again")
 
 
-def _key_of(job_id: int) -> str:
+def _key_of(job_id: int, by: Person) -> str:
     """The key as its enqueuer wrote it."""
-    job = run(read.job(authority=SYSTEM, job_id=job_id))
+    job = _job(job_id, by)
     text = (job and job.key) or ""
     with suppress(ValueError):
         return read_key(text).key
@@ -265,8 +273,8 @@ def _moment(time: datetime) -> datetime:
         raise InvalidJob("due_at must be between the years 1 and 9999, in UTC too") from None
 
 
-def _job(job_id: int) -> JobDetail | None:
-    return run(read.job(authority=SYSTEM, job_id=job_id)) if 0 < job_id <= LARGEST_ID else None
+def _job(job_id: int, by: Person) -> JobDetail | None:
+    return run(read.job(authority=by.authority, job_id=job_id)) if 0 < job_id <= LARGEST_ID else None
 
 
 def _present_config(job: JobDetail) -> TaskConfig:

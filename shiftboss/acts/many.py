@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from shiftboss.acts import attempts
 from shiftboss.acts.named import tally, verb_of
-from shiftboss.acts.performing import SYSTEM, at_once, keep, permit
+from shiftboss.acts.performing import at_once, keep, permit
 from shiftboss.permissions import Act, Person
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.states import State
@@ -138,7 +138,7 @@ def cancellation(which: Matching, *, by: Person, reason: str) -> Sweep:
     _check_task(which.task)
 
     def batch(cursor: int | None) -> tuple[list[int], int | None]:
-        ids = run(operate.matching(which, authority=SYSTEM, before_id=cursor, limit=BULK_BATCH))
+        ids = run(operate.matching(which, authority=by.authority, before_id=cursor, limit=BULK_BATCH))
         return ids, ids[-1] if ids else cursor
 
     return Sweep(
@@ -146,7 +146,7 @@ def cancellation(which: Matching, *, by: Person, reason: str) -> Sweep:
         by=by,
         reason=reason,
         batch=batch,
-        do=lambda ids: run(operate.cancel(ids, authority=SYSTEM)),
+        do=lambda ids: run(operate.cancel(ids, authority=by.authority)),
         asked={"task": which.task, "states": sorted(map(str, which.states))},
         queue=which.queue,
     )
@@ -172,12 +172,12 @@ def sweep(act: Act, which: Held, *, by: Person, reason: str) -> Sweep:
     limit = BULK_BATCH if act is Act.DISCARD else min(BULK_BATCH, STORED_BATCH)
 
     def batch(cursor: int | None) -> tuple[list[int], int | None]:
-        ids = run(many.held_matching(which, authority=SYSTEM, before_id=cursor, limit=limit))
+        ids = run(many.held_matching(which, authority=by.authority, before_id=cursor, limit=limit))
         return ids, ids[-1] if ids else cursor
 
     def do(ids: list[int]) -> Answer:
         # Within the transaction, but a task that is not imported yet is imported once, for the first batch.
-        again = attempts.groups(run(many.named(ids, authority=SYSTEM))) if act is Act.REINSTATE else []
+        again = attempts.groups(run(many.named(ids, authority=by.authority))) if act is Act.REINSTATE else []
         return verb_of(act, by=by, again=again)(ids)
 
     asked = {"reason": str(which.reason), "task": which.task, "fingerprint": which.fingerprint}

@@ -58,7 +58,8 @@ def on_many(
     ids = _checked(act, job_ids, request_id)
     reason = permit(act, by, reason)
     # Outside the transaction: tasks may be imported.
-    again = attempts.groups(run(many.named(ids, authority=SYSTEM))) if act in (Act.REINSTATE, Act.RERUN) else []
+    runs_again = act in (Act.REINSTATE, Act.RERUN)
+    again = attempts.groups(run(many.named(ids, authority=by.authority))) if runs_again else []
     operation = uuid4()
     try:
         with at_once():
@@ -86,7 +87,10 @@ def verb_of(act: Act, *, by: Person, again: Groups) -> Callable[[Sequence[int]],
         answers = [
             run(
                 operate.reinstate(
-                    [one.id for one in jobs if one.id in wanted], authority=SYSTEM, by=by.name, limits=limits
+                    [one.id for one in jobs if one.id in wanted],
+                    authority=by.authority,
+                    by=by.name,
+                    limits=limits,
                 )
             )
             for jobs, limits in again
@@ -100,13 +104,13 @@ def verb_of(act: Act, *, by: Person, again: Groups) -> Callable[[Sequence[int]],
         case Act.REINSTATE:
             return reinstate
         case Act.EXPEDITE:
-            return lambda ids: run(operate.expedite(ids, authority=SYSTEM, by=by.name))
+            return lambda ids: run(operate.expedite(ids, authority=by.authority, by=by.name))
         case Act.DISCARD:
-            return lambda ids: run(operate.discard(ids, authority=SYSTEM))
+            return lambda ids: run(operate.discard(ids, authority=by.authority))
         case Act.QUARANTINE:
-            return lambda ids: run(operate.quarantine(ids, authority=SYSTEM, by=by.name))
+            return lambda ids: run(operate.quarantine(ids, authority=by.authority, by=by.name))
         case Act.CANCEL:
-            return lambda ids: run(operate.cancel(ids, authority=SYSTEM))
+            return lambda ids: run(operate.cancel(ids, authority=by.authority))
     raise InvalidJob(f"{act} is not done to many jobs at once")
 
 
@@ -130,36 +134,36 @@ def _checked(act: Act, job_ids: Iterable[int], request_id: str | None) -> list[i
 
 def _done(act: Act, ids: Sequence[int], by: Person, again: Groups) -> tuple[Answer, dict[int, int]]:
     if act is Act.RERUN:
-        return _rerun(ids, again)
+        return _rerun(ids, by, again)
     do = verb_of(act, by=by, again=again)
     answer = do(ids)
     busy = [one.id for one in answer.unchanged if one.why is Why.BUSY]
     if not busy:
         return answer, {}
     try:
-        run(_waited_for(busy))
+        run(_waited_for(busy, by))
     except Busy:
         return answer, {}
     rest = tuple(one for one in answer.unchanged if one.why is not Why.BUSY)
     return _joined([Answer(answer.changed, rest), do(busy)]), {}
 
 
-def _waited_for(ids: Sequence[int]) -> Verb[None]:
+def _waited_for(ids: Sequence[int], by: Person) -> Verb[None]:
     # Its own savepoint: what was changed stays where the wait is in vain.
-    yield Atomic(operate.hold(ids, authority=SYSTEM))
+    yield Atomic(operate.hold(ids, authority=by.authority))
 
 
-def _rerun(ids: Sequence[int], again: Groups) -> tuple[Answer, dict[int, int]]:
+def _rerun(ids: Sequence[int], by: Person, again: Groups) -> tuple[Answer, dict[int, int]]:
     made = [
         row
         for jobs, limits in again
         if (over := [one for one in jobs if one.state in FINAL])
-        for row in run(many.rerun(over, authority=SYSTEM, limits=limits))
+        for row in run(many.rerun(over, authority=by.authority, limits=limits))
     ]
     new_jobs = {old: new for old, new, _ in made}
     changed = tuple(Changed(old, state, State.AVAILABLE) for old, _, state in made)
     rest = [id for id in ids if id not in new_jobs]
-    left = run(many.named(rest, authority=SYSTEM)) if rest else []
+    left = run(many.named(rest, authority=by.authority)) if rest else []
     return Answer(changed, tuple(map(_not_rerun, left))), new_jobs
 
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from shiftboss import conf
-from shiftboss.acts.performing import SYSTEM, Acted, Deed, perform
+from shiftboss.acts.performing import Acted, Deed, perform
 from shiftboss.permissions import Act, Person
 from shiftboss.queue.store import queues
 from shiftboss.queue.store.queues import Limit
@@ -14,7 +14,7 @@ def pause(queue: str, *, by: Person, reason: str, request_id: str | None = None)
     """Stop a queue from being claimed. A queue that is paused already stays so, with the first reason."""
 
     def do() -> Deed:
-        new = run(queues.pause(queue, authority=SYSTEM, by=by.name, reason=reason.strip()))
+        new = run(queues.pause(queue, authority=by.authority, by=by.name, reason=reason.strip()))
         return Deed(before={"state": "running" if new else "paused"}, after={"state": "paused"})
 
     return perform(Act.PAUSE, do, by=by, reason=reason, request_id=request_id, queue=queue)
@@ -24,7 +24,7 @@ def resume(queue: str, *, by: Person, reason: str = "", request_id: str | None =
     """Let a queue be claimed again."""
 
     def do() -> Deed:
-        was_paused = run(queues.resume(queue, authority=SYSTEM))
+        was_paused = run(queues.resume(queue, authority=by.authority))
         return Deed(before={"state": "paused" if was_paused else "running"}, after={"state": "running"})
 
     return perform(Act.RESUME, do, by=by, reason=reason, request_id=request_id, queue=queue)
@@ -47,7 +47,7 @@ def limit(queue: str, *, by: Person, limit: int | LimitWord, reason: str, reques
     reset = limit == LimitWord.SETTINGS
 
     def do() -> Deed:
-        verb = queues.limit(queue, given, authority=SYSTEM, by=None if reset else by.name, reset=reset)
+        verb = queues.limit(queue, given, authority=by.authority, by=None if reset else by.name, reset=reset)
         before = run(verb) or given
         return Deed(before={"state": before.word}, after={"state": given.word})
 

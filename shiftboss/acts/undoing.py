@@ -8,7 +8,7 @@ from uuid import UUID
 
 from shiftboss.acts import attempts
 from shiftboss.acts.many import Sweep
-from shiftboss.acts.performing import SYSTEM, permit
+from shiftboss.acts.performing import permit
 from shiftboss.permissions import Act, Person
 from shiftboss.queue.errors import CannotUndo, NoSuchOperation
 from shiftboss.queue.states import QuarantineReason
@@ -36,7 +36,7 @@ def undo(operation: UUID, *, by: Person, reason: str) -> Sweep:
     After a reinstatement these are the jobs that nobody has claimed since, which get back under their old reason
     where the operation was on one reason. Raises NoSuchOperation, CannotUndo, NotAllowed and ReasonNeeded.
     """
-    found = run(many.operation(operation, authority=SYSTEM))
+    found = run(many.operation(operation, authority=by.authority, reader=by.as_actor))
     if found is None:
         raise NoSuchOperation(f"there is no operation {operation}")
     undoing = UNDOES.get(Act(found.act))
@@ -48,21 +48,21 @@ def undo(operation: UUID, *, by: Person, reason: str) -> Sweep:
     held_for = _held_for(found)
 
     def batch(cursor: int | None) -> tuple[list[int], int | None]:
-        row = run(many.operation_jobs(operation, authority=SYSTEM, after_id=cursor))
+        row = run(many.operation_jobs(operation, authority=by.authority, after_id=cursor))
         return ([], cursor) if row is None else (row[1], row[0])
 
     def hold_again(ids: list[int]) -> Answer:
-        verb = operate.hold_again(ids, authority=SYSTEM, by=by.name, since=found.at, reason=held_for)
+        verb = operate.hold_again(ids, authority=by.authority, by=by.name, since=found.at, reason=held_for)
         return run(verb)
 
     def reinstate(ids: list[int]) -> Answer:
         answers = [
             run(
                 operate.reinstate(
-                    [one.id for one in jobs], authority=SYSTEM, by=by.name, limits=limits, held_for=held_for
+                    [one.id for one in jobs], authority=by.authority, by=by.name, limits=limits, held_for=held_for
                 )
             )
-            for jobs, limits in attempts.groups(run(many.named(ids, authority=SYSTEM)))
+            for jobs, limits in attempts.groups(run(many.named(ids, authority=by.authority)))
         ]
         return Answer(
             tuple(job for answer in answers for job in answer.changed),

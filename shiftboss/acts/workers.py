@@ -1,6 +1,6 @@
 """Orders to a worker: drain, stop."""
 
-from shiftboss.acts.performing import LARGEST_ID, SYSTEM, Acted, Deed, perform
+from shiftboss.acts.performing import LARGEST_ID, Acted, Deed, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.errors import Busy, NoSuchWorker, OrderRefused
 from shiftboss.queue.store import workers
@@ -37,7 +37,7 @@ def _order(act: Act, worker_id: int, by: Person, reason: str, request_id: str | 
     word = WORDS[act]
 
     def do() -> Deed:
-        was = run(workers.order(worker_id, authority=SYSTEM, word=word, by=by.name))
+        was = run(workers.order(worker_id, authority=by.authority, word=word, by=by.name))
         if was is None:
             raise NoSuchWorker(f"there is no worker {worker_id}, or it was forgotten a day after its end")
         if not was.alive:

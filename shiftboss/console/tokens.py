@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 from shiftboss import conf
 from shiftboss.acts import LARGEST_ID, Deed, perform
 from shiftboss.permissions import PERMISSIONS, ROLES, Act, Person, require
+from shiftboss.queue.authority import require_system
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.models import Token
 
@@ -56,6 +57,7 @@ def create(
     TokenRefused, Lacking, ReasonNeeded.
     """
     require(PERMISSIONS[Act.CREATE_TOKEN], by=by)
+    require_system(by.authority, Act.CREATE_TOKEN)
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise TokenRefused(f"a token's name has 1 to {MAX_NAME_LENGTH} printable characters")
     if expires_days is not None and not 1 <= expires_days <= LONGEST_DAYS:
@@ -84,6 +86,8 @@ def create(
 
 def revoke(token_id: int, *, by: Person, reason: str = "") -> None:
     """Make a token worthless from now on. Raises TokenRefused where there is none, or it is revoked already."""
+
+    require_system(by.authority, Act.REVOKE_TOKEN)
 
     def do() -> Deed:
         rows = _tokens().filter(pk=token_id)

@@ -81,20 +81,42 @@ Staff = System | Scoped
 """In whose name a person of the staff reads and acts."""
 
 
-class Reach(NamedTuple):
-    """What statements filter jobs by; None does not filter. `owner` also sees what it watches, `owners` do not."""
+def reach_of(authority: Authority) -> dict[str, Any]:
+    """What statements filter jobs by, as parameters of `parts/within.sql`: None does not filter.
 
-    owner: str | None
-    queues: list[str] | None
-    owners: list[str] | None
+    `owner` sees its own jobs and those that it watches; `queues` and `owners` are a scope's.
+    """
+    if not isinstance(authority, Scoped):
+        return {"owner": owner_of(authority), "queues": None, "owners": None}
+    queues, owners = authority.queues, authority.owners
+    return {
+        "owner": None,
+        "queues": None if queues is None else sorted(queues),
+        "owners": None if owners is None else sorted(owners),
+    }
 
 
-def reach_of(authority: Authority) -> Reach:
-    """Raises TypeError for anything but an authority."""
+def queues_of(authority: Authority, verb: str) -> frozenset[str] | None:
+    """The queues that are seen as a whole, None for all: a scope of some owners has none. For staff only.
+
+    Raises NotAllowed.
+    """
     if isinstance(authority, Scoped):
-        queues, owners = authority.queues, authority.owners
-        return Reach(None, None if queues is None else sorted(queues), None if owners is None else sorted(owners))
-    return Reach(owner_of(authority), None, None)
+        return authority.queues or frozenset() if authority.owners is None else frozenset()
+    require_system(authority, verb)
+    return None
+
+
+def require_queue_within(authority: Authority, queue: str, verb: str) -> None:
+    """Refuse who does not act on this queue as a whole. Raises NotAllowed."""
+    queues = queues_of(authority, verb)
+    if queues is not None and queue not in queues:
+        raise NotAllowed(f"{verb} of the queue {queue!r} is not within {authority!r}")
+
+
+def require_staff(authority: Authority, verb: str) -> None:
+    """Refuse owners. Raises NotAllowed."""
+    queues_of(authority, verb)
 
 
 def owner_of_request(request: Any) -> Owner:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
+from shiftboss.queue.authority import System, reach_of
 from shiftboss.queue.states import QuarantineReason
 from shiftboss.queue.store.many import COUNTED, GROUPS, LOOKED, Held
 from shiftboss.queue.store.statement import sql_text
@@ -20,9 +21,14 @@ select 'default', 'task' || mod(n, 20), '{}', 'quarantined', 5, 3,
 from generate_series(1, 6000) n
 """
 
-HELD = Held(reason=QuarantineReason.POISON).params()
+HELD = {**Held(reason=QuarantineReason.POISON).params(), **reach_of(System())}
 CALLS = {
-    "held_groups": {"reasons": list(map(str, QuarantineReason)), "looked": LOOKED, "shown": GROUPS},
+    "held_groups": {
+        **reach_of(System()),
+        "reasons": list(map(str, QuarantineReason)),
+        "looked": LOOKED,
+        "shown": GROUPS,
+    },
     "held_matching": {**HELD, "before_id": None, "limit": 1000},
     "held_count": {**HELD, "cap": COUNTED},
 }

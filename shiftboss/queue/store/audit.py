@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_staff, require_system
+from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import Statement, Verb
 
 
@@ -26,6 +28,16 @@ class Entry:
     asked: str = "{}"
     before: str = "{}"
     after: str = "{}"
+
+
+class Actor(NamedTuple):
+    """Who acts or reads, as the audit knows them."""
+
+    kind: str | None
+    id: str | None
+
+
+NOBODY = Actor(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +128,46 @@ def entries(
     actor: str | None = None,
     before_id: int | None = None,
     limit: int = PAGE,
+    reader: Actor = NOBODY,
 ) -> Verb[list[AuditRow]]:
     """Acts, the newest first, of one job or queue or of all; `before_id` goes on from an earlier page.
 
-    `act`, `via` and `actor` (a part of a name, in any case) narrow the newest `REACH` of them: see `reach`.
+    `act`, `via` and `actor` (a part of a name, in any case) narrow the newest `REACH` of them: see `reach`. So
+    does a scope: it holds acts on its queues, the reader's own, and all on a job of its own that is asked for.
     """
-    require_system(authority, "audit")
+    within = queues_of(authority, "audit")
+    if job_id is not None and within is not None:
+        if (yield from read.job(authority=authority, job_id=job_id)) is None:
+            return []
+        within = None
     rows: list[AuditRow] = yield _ENTRIES.call(
-        job_id=job_id, queue=queue, act=act, via=via, actor=actor, before_id=before_id, reach=REACH, limit=limit
+        job_id=job_id,
+        queue=queue,
+        act=act,
+        via=via,
+        actor=actor,
+        before_id=before_id,
+        reach=REACH,
+        limit=limit,
+        **seen_by(within, reader),
     )
     return rows
+
+
+def seen_by(within: frozenset[str] | None, reader: Actor) -> dict[str, Any]:
+    """Parameters of `parts/audit_within.sql`."""
+    return {
+        "within": None if within is None else sorted(within),
+        "reader_kind": reader.kind,
+        "reader_id": reader.id,
+    }
 
 
 def reach(
     *, authority: Authority, job_id: int | None = None, queue: str | None = None, before_id: int | None = None
 ) -> Verb[tuple[int, datetime] | None]:
     """The last act that such a list has looked at, its id and its time, where there are more behind it."""
-    require_system(authority, "audit")
+    require_staff(authority, "audit")
     rows: list[tuple[int, datetime]] = yield _REACH.call(
         job_id=job_id, queue=queue, before_id=before_id, reach=REACH
     )

@@ -1,6 +1,6 @@
 """Awaiting the end of a job: a waiter is noted, so that the end knows whom to wake."""
 
-from shiftboss.queue.authority import Authority, owner_of
+from shiftboss.queue.authority import Authority, owner_of, reach_of
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.states import State
 from shiftboss.queue.store.statement import Statement, Verb
@@ -28,7 +28,7 @@ def end(waiter: int, *, authority: Authority) -> Verb[None]:
 
 def state(job_id: int, *, authority: Authority) -> Verb[State]:
     """Where the job stands. Raises NoSuchJob where there is none that the authority may see."""
-    rows = yield _STATE.call(id=job_id, owner=owner_of(authority))
+    rows = yield _STATE.call(id=job_id, **reach_of(authority))
     if not rows:
         raise NoSuchJob(f"there is no job {job_id}")
     found: State = rows[0]

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.authority import Authority, owner_of, reach_of, require_staff, require_system
 from shiftboss.queue.authorizers import require_queue
 from shiftboss.queue.errors import InvalidJob, NoSuchBackfill
 from shiftboss.queue.revision import TaskConfig
@@ -294,13 +294,13 @@ def _retry(backfill_id: int, authority: Authority) -> Verb[Retried]:
 
 
 def _lock(backfill_id: int, authority: Authority) -> Verb[None]:
-    require_system(authority, "backfill")
-    if not (yield _LOCK.call(id=backfill_id)):
+    require_staff(authority, "backfill")
+    if not (yield _LOCK.call(id=backfill_id, **reach_of(authority))):
         raise NoSuchBackfill(f"there is no backfill {backfill_id}")
 
 
 def backfills(*, authority: Authority, before_id: int | None = None, limit: int = PAGE) -> Verb[list[BackfillRow]]:
-    """Backfills with how far they are, the newest first; `Owner` sees its own."""
+    """Backfills with how far they are, the newest first; `Owner` sees its own, `Scoped` those within it."""
     return (yield from _backfills(authority, None, before_id, limit))
 
 
@@ -314,6 +314,6 @@ def _backfills(
     authority: Authority, backfill_id: int | None, before_id: int | None, limit: int
 ) -> Verb[list[BackfillRow]]:
     rows: list[BackfillRow] = yield _BACKFILLS.call(
-        owner=owner_of(authority), id=backfill_id, before_id=before_id, limit=limit
+        id=backfill_id, before_id=before_id, limit=limit, **reach_of(authority)
     )
     return rows

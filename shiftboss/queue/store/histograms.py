@@ -9,11 +9,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from psycopg import errors as pg
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_system
+from shiftboss.queue.buckets import merged
+from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
 PART = "histograms"
@@ -127,8 +130,32 @@ def histogram(
 ) -> Verb[list[Span]]:
     """The spans of this length that began within `back_seconds`, the oldest first; of all, a queue, or a task.
 
-    A span that is missing among those of all was not written: no maintainer ran. System only.
+    A span that is missing among those of all was not written: no maintainer ran. Within a scope all are its queues
+    together, and a task is not told. For staff only. Raises NotAllowed.
     """
-    require_system(authority, "histogram")
-    rows: list[Span] = yield _HISTOGRAM.call(seconds=seconds, back_seconds=back_seconds, queue=queue, task=task)
-    return rows
+    within = queues_of(authority, "histogram")
+    if within is None:
+        queues = [queue]
+    elif task or (queue and queue not in within):
+        raise NotAllowed(f"the histogram of {task or queue!r} is not within {authority!r}")
+    else:
+        queues = [queue] if queue else sorted(within)
+    rows: list[Span] = yield _HISTOGRAM.call(seconds=seconds, back_seconds=back_seconds, queues=queues, task=task)
+    return [_together(list(spans)) for _at, spans in groupby(reversed(rows), key=lambda row: row.at)]
+
+
+def _together(spans: list[Span]) -> Span:
+    """Spans of several queues that begin at the same time, as one."""
+    if len(spans) == 1:
+        return spans[0]
+    return Span(
+        at=spans[0].at,
+        completed=sum(one.completed for one in spans),
+        cancelled=sum(one.cancelled for one in spans),
+        discarded=sum(one.discarded for one in spans),
+        failed=sum(one.failed for one in spans),
+        lost=sum(one.lost for one in spans),
+        enqueued=sum(one.enqueued for one in spans),
+        waits=merged([one.waits for one in spans]),
+        runs=merged([one.runs for one in spans]),
+    )

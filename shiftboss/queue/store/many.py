@@ -7,14 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from shiftboss.queue import states
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, System, queues_of, reach_of, require_staff
 from shiftboss.queue.authorizers import guards_queues, require_queue
 from shiftboss.queue.jobs import Limits
 from shiftboss.queue.states import QuarantineReason, State
+from shiftboss.queue.store.audit import NOBODY, Actor, seen_by
 from shiftboss.queue.store.statement import Statement, Verb
 
 LOOKED = 1000
 """Quarantined jobs of each reason that are looked at for groups: the newest ones."""
+
+BUDGET = 10_000
+"""As many where they are narrowed to a scope, of which others may hold most."""
 
 GROUPS = 8
 """Groups of each reason that are shown: those with the most jobs."""
@@ -124,9 +128,9 @@ _OPERATION_JOBS = Statement("operation_jobs", lambda id, jobs: (int(id), list(jo
 
 
 def named(job_ids: Sequence[int], *, authority: Authority) -> Verb[list[Standing]]:
-    """Where each of these jobs stands, in the order of their ids. System only."""
-    require_system(authority, "named")
-    rows: list[Standing] = yield _NAMED.call(ids=sorted(set(job_ids)))
+    """Where each of these jobs stands, in the order of their ids. For staff only."""
+    require_staff(authority, "named")
+    rows: list[Standing] = yield _NAMED.call(ids=sorted(set(job_ids)), **reach_of(authority))
     return rows
 
 
@@ -137,49 +141,57 @@ def rerun(
 
     Raises NotAllowed where the project's authorizer refuses one of them; then none is to be kept.
     """
-    require_system(authority, states.Verb.RERUN)
+    require_staff(authority, states.Verb.RERUN)
     if guards_queues():
         for queue, task in sorted({(one.queue, one.task) for one in standings if one.queue and one.task}):
             require_queue(authority=authority, queue=queue, task=task)
     ids = [one.id for one in standings]
-    rows: list[tuple[int, int, State]] = yield _RERUN_MANY.call(ids=ids, **limits.params())
+    rows: list[tuple[int, int, State]] = yield _RERUN_MANY.call(ids=ids, **limits.params(), **reach_of(authority))
     return rows
 
 
 def held_groups(*, authority: Authority) -> Verb[list[Group]]:
-    """The newest quarantined jobs of each reason by task and error, the largest group first. System only."""
-    require_system(authority, "held_groups")
+    """The newest quarantined jobs of each reason by task and error, the largest group first. For staff only.
+
+    Within a scope: those of the newest `BUDGET` of each reason that are within it.
+    """
+    require_staff(authority, "held_groups")
     rows: list[Group] = yield _HELD_GROUPS.call(
-        reasons=list(map(str, QuarantineReason)), looked=LOOKED, shown=GROUPS
+        reasons=list(map(str, QuarantineReason)),
+        looked=LOOKED if authority == System() else BUDGET,
+        shown=GROUPS,
+        **reach_of(authority),
     )
     return rows
 
 
 def held_matching(which: Held, *, authority: Authority, before_id: int | None, limit: int) -> Verb[list[int]]:
     """Ids of these jobs, the newest first, below `before_id`."""
-    require_system(authority, "matching")
-    rows: list[int] = yield _HELD_MATCHING.call(before_id=before_id, limit=limit, **which.params())
+    require_staff(authority, "matching")
+    rows: list[int] = yield _HELD_MATCHING.call(
+        before_id=before_id, limit=limit, **which.params(), **reach_of(authority)
+    )
     return rows
 
 
 def held_count(which: Held, *, authority: Authority, cap: int = COUNTED) -> Verb[HeldCount]:
     """How many these are now, by task: exactly, or among the newest `cap` of their reason."""
-    require_system(authority, "matching")
-    rows: list[tuple[str, int, int]] = yield _HELD_COUNT.call(cap=cap, **which.params())
+    require_staff(authority, "matching")
+    rows: list[tuple[str, int, int]] = yield _HELD_COUNT.call(cap=cap, **which.params(), **reach_of(authority))
     return HeldCount(tuple((task, jobs) for task, jobs, _ in rows), rows[0][2] if rows else 0, cap)
 
 
-def operation(operation: UUID, *, authority: Authority) -> Verb[Operation | None]:
-    """An operation that the audit keeps, or None. System only."""
-    require_system(authority, "audit")
-    rows: list[Operation] = yield _OPERATION.call(operation=operation)
+def operation(operation: UUID, *, authority: Authority, reader: Actor = NOBODY) -> Verb[Operation | None]:
+    """An operation that the audit keeps and the reader may see, as in `audit.entries`; or None."""
+    within = seen_by(queues_of(authority, "audit"), reader)
+    rows: list[Operation] = yield _OPERATION.call(operation=operation, **within)
     return rows[0] if rows else None
 
 
 def operation_jobs(
     operation: UUID, *, authority: Authority, after_id: int | None
 ) -> Verb[tuple[int, list[int]] | None]:
-    """The next entry of an operation behind `after_id`, and the jobs that it has changed. System only."""
-    require_system(authority, "audit")
+    """The next entry of an operation behind `after_id`, and the jobs that it has changed. For staff only."""
+    require_staff(authority, "audit")
     rows: list[tuple[int, list[int]]] = yield _OPERATION_JOBS.call(operation=operation, after_id=after_id)
     return rows[0] if rows else None

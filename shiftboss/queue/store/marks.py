@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_system
 from shiftboss.queue.store.statement import Statement, Verb
+
+ACTS = frozenset({"pause", "resume", "limit"})
+"""Acts on a queue, which are among the marks."""
 
 MARKS = 100
 """So many are read at once, the newest."""
@@ -40,7 +43,10 @@ def note(*, authority: Authority) -> Verb[int]:
 
 
 def marks(*, authority: Authority, back_seconds: float, limit: int = MARKS) -> Verb[list[Mark]]:
-    """What happened within `back_seconds`, the newest first. System only."""
-    require_system(authority, "marks")
+    """What happened within `back_seconds`, the newest first. For staff only.
+
+    Within a scope: of pauses, resumptions and limits those of its queues.
+    """
+    queues = queues_of(authority, "marks")
     rows: list[Mark] = yield _MARKS.call(back_seconds=back_seconds, limit=limit)
-    return rows
+    return [row for row in rows if queues is None or row.kind not in ACTS or row.subject in queues]

@@ -1,9 +1,9 @@
 """What may keep a waiting job from running, as the record knows it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of
 from shiftboss.queue.jobs import JobDetail
 from shiftboss.queue.store.statement import Statement, Verb
 
@@ -41,9 +41,12 @@ _OBSTACLES = Statement("obstacles", Obstacles)
 
 
 def of(job: JobDetail, *, authority: Authority) -> Verb[Obstacles]:
-    """What stands in the way of this job. System only."""
-    require_system(authority, "obstacles")
+    """What stands in the way of this job, which the authority may see. For staff only.
+
+    Which jobs have the slots is told to who sees its queue as a whole.
+    """
+    queues = queues_of(authority, "obstacles")
     rows: list[Obstacles] = yield _OBSTACLES.call(
         id=job.id, queue=job.queue, task=job.task, priority=job.priority, due_at=job.due_at, cap=AHEAD_CAP
     )
-    return rows[0]
+    return rows[0] if queues is None or job.queue in queues else replace(rows[0], taken_by=[])

@@ -13,7 +13,7 @@ from typing import Any
 from psycopg import errors as pg
 
 from shiftboss.queue import states
-from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.authority import Authority, reach_of, require_staff
 from shiftboss.queue.authorizers import guards_queues, require_queue
 from shiftboss.queue.errors import Busy, InvalidJob
 from shiftboss.queue.jobs import Answer as Answer
@@ -70,15 +70,17 @@ class Matching:
 
 def matching(which: Matching, *, authority: Authority, before_id: int | None, limit: int) -> Verb[list[int]]:
     """Ids of these jobs, the newest first, below `before_id`."""
-    require_system(authority, "matching")
-    rows: list[int] = yield _MATCHING.call(before_id=before_id, limit=limit, **which.params())
+    require_staff(authority, "matching")
+    rows: list[int] = yield _MATCHING.call(
+        before_id=before_id, limit=limit, **which.params(), **reach_of(authority)
+    )
     return rows
 
 
 def count_matching(which: Matching, *, authority: Authority) -> Verb[int]:
     """How many these are now, exactly."""
-    require_system(authority, "matching")
-    [n] = yield _COUNT_MATCHING.call(**which.params())
+    require_staff(authority, "matching")
+    [n] = yield _COUNT_MATCHING.call(**which.params(), **reach_of(authority))
     return int(n)
 
 
@@ -87,10 +89,10 @@ def hold(job_ids: Sequence[int], *, authority: Authority) -> Verb[None]:
 
     Within a transaction only, before a verb on the same jobs.
     """
-    owner_of(authority)
+    reach = reach_of(authority)
     yield _LOCK_TIMEOUT.call(milliseconds=HOLD_MILLISECONDS)
     try:
-        yield _HOLD.call(ids=list(job_ids))
+        yield _HOLD.call(ids=list(job_ids), **reach)
     except (pg.LockNotAvailable, pg.DeadlockDetected):
         raise Busy("another transaction holds this job just now; try again") from None
 
@@ -100,13 +102,12 @@ def cancel(job_ids: Sequence[int], *, authority: Authority, cause: str = "user")
 
     `Owner` may cancel its own jobs and those that it watches, but not quarantined ones.
     """
-    params = {"owner": owner_of(authority), "cause": cause}
-    return (yield from _act(states.Verb.CANCEL, _CANCEL, job_ids, params))
+    return (yield from _act(states.Verb.CANCEL, _CANCEL, job_ids, authority, {"cause": cause}))
 
 
 def cancel_one(job_id: int, *, authority: Authority) -> Verb[Answer]:
     """As `cancel`, and waits a moment for who has the job in hand, such as a heartbeat."""
-    owner_of(authority)
+    reach_of(authority)
     answer: Answer = yield Atomic(_cancel_held(job_id, authority))
     return answer
 
@@ -143,8 +144,9 @@ def reinstate(
 
 def discard(job_ids: Sequence[int], *, authority: Authority, held_seconds: float | None = None) -> Verb[Answer]:
     """Give quarantined jobs up for good; with `held_seconds` only those that have been held for longer."""
-    require_system(authority, states.Verb.DISCARD)
-    return (yield from _act(states.Verb.DISCARD, _DISCARD_HELD, job_ids, {"seconds": held_seconds}))
+    require_staff(authority, states.Verb.DISCARD)
+    params = {"seconds": held_seconds}
+    return (yield from _act(states.Verb.DISCARD, _DISCARD_HELD, job_ids, authority, params))
 
 
 def quarantine(job_ids: Sequence[int], *, authority: Authority, by: str) -> Verb[Answer]:
@@ -184,7 +186,7 @@ def rerun(
     By the configuration that it had, or by the `revision` given. Raises NotAllowed where the project's authorizer
     refuses.
     """
-    require_system(authority, states.Verb.RERUN)
+    require_staff(authority, states.Verb.RERUN)
     # What is read here of a job never changes.
     if guards_queues() and (job := (yield from read.job(authority=authority, job_id=job_id))) is not None:
         require_queue(authority=authority, queue=job.queue, task=job.task)
@@ -193,10 +195,11 @@ def rerun(
         "revision": None if revision is None else revision.revision,
         "config": None if revision is None else revision.to_json(),
     }
-    rows: list[Enqueued] = yield _RERUN.call(id=job_id, **wished, **limits.params())
+    reach = reach_of(authority)
+    rows: list[Enqueued] = yield _RERUN.call(id=job_id, **wished, **limits.params(), **reach)
     if rows:
         return rows[0]
-    return (yield from _why_no_copy(job_id, FINAL))
+    return (yield from _why_no_copy(job_id, reach, FINAL))
 
 
 def edit(job_id: int, *, authority: Authority, args: str, limits: Limits) -> Verb[Enqueued | Unchanged]:
@@ -204,18 +207,19 @@ def edit(job_id: int, *, authority: Authority, args: str, limits: Limits) -> Ver
 
     The job itself stays as it is. Raises NotAllowed where the project's authorizer refuses.
     """
-    require_system(authority, "edit")
+    require_staff(authority, "edit")
     if guards_queues() and (job := (yield from read.job(authority=authority, job_id=job_id))) is not None:
         require_queue(authority=authority, queue=job.queue, task=job.task)
-    rows: list[Enqueued] = yield _EDIT.call(id=job_id, args=args, **limits.params())
+    reach = reach_of(authority)
+    rows: list[Enqueued] = yield _EDIT.call(id=job_id, args=args, **limits.params(), **reach)
     if rows:
         return rows[0]
-    return (yield from _why_no_copy(job_id, FINAL | {State.QUARANTINED}))
+    return (yield from _why_no_copy(job_id, reach, FINAL | {State.QUARANTINED}))
 
 
-def _why_no_copy(job_id: int, legal: AbstractSet[State]) -> Verb[Unchanged]:
+def _why_no_copy(job_id: int, reach: dict[str, Any], legal: AbstractSet[State]) -> Verb[Unchanged]:
     """Why no new job was made of one that may be copied in these states."""
-    [standing] = yield _STANDING.call(ids=[job_id], owner=None)
+    [standing] = yield _STANDING.call(ids=[job_id], **reach)
     _, state, holder = standing
     if state is None:
         return Unchanged(job_id, Why.MISSING)
@@ -233,27 +237,35 @@ def _operate(
     params: dict[str, Any],
 ) -> Verb[Answer]:
     """A verb that leaves events; whoever stores events of a job numbers them alone."""
-    require_system(authority, verb)
-    answer: Answer = yield Atomic(_numbered(verb, statement, job_ids, {"by": by, "kind": verb.value, **params}))
+    require_staff(authority, verb)
+    params = {"by": by, "kind": verb.value, **params}
+    answer: Answer = yield Atomic(_numbered(verb, statement, job_ids, authority, params))
     return answer
 
 
 def _numbered(
-    verb: states.Verb, statement: Statement[Changed], job_ids: Sequence[int], params: dict[str, Any]
+    verb: states.Verb,
+    statement: Statement[Changed],
+    job_ids: Sequence[int],
+    authority: Authority,
+    params: dict[str, Any],
 ) -> Verb[Answer]:
     yield _NUMBER_EVENTS.call(ids=sorted(job_ids))
-    return (yield from _act(verb, statement, job_ids, params))
+    return (yield from _act(verb, statement, job_ids, authority, params))
 
 
 def _act(
-    verb: states.Verb, statement: Statement[Changed], job_ids: Sequence[int], params: dict[str, Any]
+    verb: states.Verb,
+    statement: Statement[Changed],
+    job_ids: Sequence[int],
+    authority: Authority,
+    params: dict[str, Any],
 ) -> Verb[Answer]:
-    job_ids = sorted(set(job_ids))
-    changed = yield from with_todays_partitions(lambda: _write(statement, job_ids, params))
+    job_ids, reach = sorted(set(job_ids)), reach_of(authority)
+    changed = yield from with_todays_partitions(lambda: _write(statement, job_ids, {**params, **reach}))
     left = sorted(set(job_ids) - {job.id for job in changed})
-    owner = params.get("owner")
-    standings = (yield _STANDING.call(ids=left, owner=owner)) if left else []
-    unchanged = tuple(_unchanged(verb, owner, *standing) for standing in standings)
+    standings = (yield _STANDING.call(ids=left, **reach)) if left else []
+    unchanged = tuple(_unchanged(verb, reach["owner"], *standing) for standing in standings)
     return Answer(tuple(sorted(changed, key=lambda job: job.id)), unchanged)
 
 

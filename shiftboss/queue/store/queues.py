@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from shiftboss.conf import QueueOptions
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_queue_within, require_system
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.store.enqueue import check_queue
 from shiftboss.queue.store.statement import Atomic, Statement, Verb
@@ -89,7 +89,7 @@ def pause(queue: str, *, authority: Authority, by: str, reason: str) -> Verb[boo
     False where it is paused already. Jobs that run or were claimed go on. Raises InvalidJob for a name that no
     queue can have.
     """
-    require_system(authority, "pause")
+    require_queue_within(authority, queue, "pause")
     check_queue(queue)
     rows = yield _PAUSE.call(queue=queue, by=by, reason=reason)
     return bool(rows)
@@ -97,16 +97,16 @@ def pause(queue: str, *, authority: Authority, by: str, reason: str) -> Verb[boo
 
 def resume(queue: str, *, authority: Authority) -> Verb[bool]:
     """Let a queue be claimed again; False where it is not paused."""
-    require_system(authority, "resume")
+    require_queue_within(authority, queue, "resume")
     rows = yield _RESUME.call(queue=queue)
     return bool(rows)
 
 
 def pauses(*, authority: Authority) -> Verb[list[Pause]]:
-    """The queues that are paused, by name."""
-    require_system(authority, "pauses")
+    """The queues that are paused, by name; within a scope those of its queues."""
+    queues = queues_of(authority, "pauses")
     rows: list[Pause] = yield _PAUSES.call()
-    return rows
+    return [row for row in rows if queues is None or row.queue in queues]
 
 
 def limit(
@@ -119,7 +119,7 @@ def limit(
     that has begun at this very moment, and has not asked for the queue yet, may pass by: what it brings counts
     after the next `reap`. Raises InvalidJob for a name that no queue can have.
     """
-    require_system(authority, "limit")
+    require_queue_within(authority, queue, "limit")
     check_queue(queue)
     params = {"queue": queue, "concurrency": given.concurrency, "sequential": given.sequential, "by": by}
     before: Limit | None = yield Atomic(_limit({**params, "reset": reset}))
@@ -153,10 +153,10 @@ def apply_settings(limits: Mapping[str, Limit], *, authority: Authority) -> Verb
 
 
 def limits(*, authority: Authority) -> Verb[list[Limited]]:
-    """The queues with a limit, or of which a person has said that they have none, by name."""
-    require_system(authority, "limits")
+    """The queues with a limit, or of which a person has said that they have none, by name; as in `pauses`."""
+    queues = queues_of(authority, "limits")
     rows: list[Limited] = yield _LIMITS.call()
-    return rows
+    return [row for row in rows if queues is None or row.queue in queues]
 
 
 def settle(queue: str | None = None) -> Verb[bool]:

@@ -1,14 +1,15 @@
 """What the record says: reads for people, pages, the command line and the Tasks API. They change nothing.
 
-`Owner` sees its own jobs and those that it watches; `System` sees all. JSON (`args`, `result`, `meta`,
-`evidence`, `data`) comes as the text that is stored, so that no digit of a number is lost on the way.
+`Owner` sees its own jobs and those that it watches, `Scoped` those of its queues and owners; `System` sees all.
+JSON (`args`, `result`, `meta`, `evidence`, `data`) comes as the text that is stored, so that no digit of a number
+is lost on the way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shiftboss.queue.authority import Authority, owner_of, require_system
+from shiftboss.queue.authority import Authority, queues_of, reach_of, require_staff
 from shiftboss.queue.jobs import AttemptRow as AttemptRow
 from shiftboss.queue.jobs import EventRow as EventRow
 from shiftboss.queue.jobs import JobDetail as JobDetail
@@ -132,39 +133,48 @@ _EVENTS = Statement("events", EventRow)
 
 def counts(*, authority: Authority) -> StoreVerb[list[Count]]:
     """Jobs per queue and state: live ones exactly, finished ones among the newest `FINISHED_CAP`."""
-    rows: list[Count] = yield _COUNTS.call(owner=owner_of(authority), cap=FINISHED_CAP)
+    rows: list[Count] = yield _COUNTS.call(cap=FINISHED_CAP, **reach_of(authority))
     return rows
 
 
 def throughput(*, authority: Authority, minutes: int = 15) -> StoreVerb[list[Rate]]:
     """Finished jobs per queue and minute over the last `minutes`; minutes without any are left out."""
-    rows: list[Rate] = yield _THROUGHPUT.call(owner=owner_of(authority), minutes=minutes)
+    rows: list[Rate] = yield _THROUGHPUT.call(minutes=minutes, **reach_of(authority))
     return rows
 
 
 def workers(*, authority: Authority) -> StoreVerb[list[WorkerRow]]:
-    """Workers that live, or ended within the last hour; the most recently seen first. System only."""
-    require_system(authority, "workers")
+    """Workers that live, or ended within the last hour; the most recently seen first. For staff only.
+
+    Who is narrowed to a scope sees them all, with those of their queues that are within it.
+    """
+    queues = queues_of(authority, "workers")
     rows: list[WorkerRow] = yield _WORKERS.call()
-    return rows
+    return [_narrowed(row, queues) for row in rows]
 
 
 def worker(worker_id: int, *, authority: Authority) -> StoreVerb[WorkerRow | None]:
-    """One worker, for a day after it was last seen; None where there is none. System only."""
-    require_system(authority, "worker")
+    """One worker, as in `workers`, for a day after it was last seen; None where there is none."""
+    queues = queues_of(authority, "worker")
     rows: list[WorkerRow] = yield _WORKER.call(worker_id=worker_id)
-    return rows[0] if rows else None
+    return _narrowed(rows[0], queues) if rows else None
+
+
+def _narrowed(row: WorkerRow, queues: frozenset[str] | None) -> WorkerRow:
+    return row if queues is None else replace(row, queues=[name for name in row.queues if name in queues])
 
 
 def running(
     workers: Sequence[int], *, authority: Authority, per_worker: int, budget: int = RUNNING_BUDGET
 ) -> StoreVerb[list[RunningRow]]:
-    """What runs in these workers, the longest-running first, at most `per_worker` of each. System only.
+    """What runs in these workers, the longest-running first, at most `per_worker` of each. For staff only.
 
     Of all running jobs the first `budget` by their ids are looked at.
     """
-    require_system(authority, "running")
-    rows: list[RunningRow] = yield _RUNNING.call(workers=list(workers), per_worker=per_worker, budget=budget)
+    require_staff(authority, "running")
+    rows: list[RunningRow] = yield _RUNNING.call(
+        workers=list(workers), per_worker=per_worker, budget=budget, **reach_of(authority)
+    )
     return rows
 
 
@@ -183,31 +193,31 @@ def jobs(
     """
     statement, beyond = (_JOBS, before_id) if after_id is None else (_JOBS_AFTER, after_id)
     rows: list[JobRow] = yield statement.call(
-        owner=owner_of(authority), state=str(state), queue=queue, beyond=beyond, limit=limit
+        state=str(state), queue=queue, beyond=beyond, limit=limit, **reach_of(authority)
     )
     return sorted(rows, key=lambda row: -row.id)[:limit]
 
 
 def job(*, authority: Authority, job_id: int) -> StoreVerb[JobDetail | None]:
     """One job, live or finished; None where there is none that the authority may see."""
-    rows: list[JobDetail] = yield _JOB.call(owner=owner_of(authority), id=job_id)
+    rows: list[JobDetail] = yield _JOB.call(id=job_id, **reach_of(authority))
     return rows[0] if rows else None
 
 
 def revisions(numbers: Sequence[int], *, authority: Authority) -> StoreVerb[dict[int, str]]:
-    """The configurations behind these revisions, as JSON texts, as far as they are known. System only."""
-    require_system(authority, "revisions")
+    """The configurations behind these revisions, as JSON texts, as far as they are known. For staff only."""
+    require_staff(authority, "revisions")
     rows: list[tuple[int, str]] = yield _REVISIONS.call(revisions=list(numbers))
     return dict(rows)
 
 
 def attempts(*, authority: Authority, job_id: int) -> StoreVerb[list[AttemptRow]]:
     """The attempts of a job that did not succeed, oldest first; none where the job is not visible."""
-    rows: list[AttemptRow] = yield _ATTEMPTS.call(owner=owner_of(authority), id=job_id)
+    rows: list[AttemptRow] = yield _ATTEMPTS.call(id=job_id, **reach_of(authority))
     return rows
 
 
 def events(*, authority: Authority, job_id: int) -> StoreVerb[list[EventRow]]:
     """The stored events of a job in order; none where the job is not visible."""
-    rows: list[EventRow] = yield _EVENTS.call(owner=owner_of(authority), id=job_id)
+    rows: list[EventRow] = yield _EVENTS.call(id=job_id, **reach_of(authority))
     return rows

@@ -13,7 +13,7 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any
 
-from shiftboss.queue.authority import Authority, owner_of
+from shiftboss.queue.authority import Authority, reach_of
 from shiftboss.queue.jobs import JobRow
 from shiftboss.queue.states import FINAL, LIVE, State
 from shiftboss.queue.store.statement import Statement, Verb, sql_text
@@ -157,6 +157,8 @@ def _texts() -> dict[str, tuple[str, str]]:
         "meta": "meta #>> {path}::text[] = any ({value}::text[])",
         "meta like": "meta #>> {path}::text[] like any ({value}::text[])",
         "seen by": "(owner = {value} or {value} = any (watchers))",
+        "of queues": "queue = any ({value}::text[])",
+        "of owners": "owner = any ({value}::text[])",
     }
     texts = {name: (text, text) for name, text in both.items()}
     texts["reason"] = ("(state = 'quarantined' and quarantine_reason = any ({value}::text[]))", "false")
@@ -244,8 +246,8 @@ class Way:
         )
 
     @classmethod
-    def of(cls, wanted: Search, *, owner: str | None = None) -> "Way":
-        """The way of a search in the name of an owner, or (None) of the system."""
+    def of(cls, wanted: Search, *, authority: Authority) -> "Way":
+        """The way of a search in somebody's name."""
         live, final = wanted.states & LIVE, wanted.states & FINAL
         asked = [one for one in wanted.conditions if not one.negated]
         names = {one.name for one in asked}
@@ -254,11 +256,11 @@ class Way:
         if any(name.startswith("finished ") for name in names):
             live = frozenset()
         if wanted.order in (Order.DUE, Order.PRIORITY):
-            return _in_order(wanted, owner)
+            return _in_order(wanted, _within(authority))
         driver, how = _driver(asked, live, final)
         bounds = tuple(one for one in asked if one.name.startswith("id "))
         rest = tuple(one for one in wanted.conditions if one is not driver and one not in bounds)
-        rest += (Condition("seen by", owner),) if owner is not None else ()
+        rest += _within(authority)
         ways = []
         for held, whole in ((live, LIVE), (final, FINAL)):
             drives, narrows = [*how, *bounds], [*rest]
@@ -281,16 +283,21 @@ _FEW = ("id", "rerun_of")
 _ONE = ("batch", "owner", "reason")
 
 
-def _in_order(wanted: Search, owner: str | None) -> Way:
+def _within(authority: Authority) -> tuple[Condition, ...]:
+    """What is asked of every job, so that only those are found that the authority may see."""
+    reach = reach_of(authority)
+    asked = {"seen by": reach["owner"], "of queues": reach["queues"], "of owners": reach["owners"]}
+    return tuple(Condition(name, value) for name, value in asked.items() if value is not None)
+
+
+def _in_order(wanted: Search, within: tuple[Condition, ...]) -> Way:
     """Where an index gives the order, all but what it holds anyway is asked afterwards."""
     narrows = list(wanted.conditions)
     if wanted.order is Order.PRIORITY:
         narrows = [one for one in narrows if one.negated or one.name != "queue"]
     elif len(wanted.states) == 1:
         narrows.append(Condition("states", sorted(wanted.states)))
-    if owner is not None:
-        narrows.append(Condition("seen by", owner))
-    return Way(((), (NOTHING,)), (tuple(narrows), ()))
+    return Way(((), (NOTHING,)), ((*narrows, *within), ()))
 
 
 _INDEXED = (State.QUARANTINED, State.RUNNING, State.CANCELLED, State.DISCARDED)
@@ -333,9 +340,9 @@ def search(
     By due time come scheduled and retryable jobs only, by priority the available ones of one queue, both forwards
     only; ValueError for other searches. After so many `windows` a walk ends in any case. `clock` tells seconds.
 
-    `Owner` finds its own jobs and those that it watches.
+    `Owner` finds its own jobs and those that it watches, `Scoped` those of its queues and owners.
     """
-    chosen = Way.of(wanted, owner=owner_of(authority))
+    chosen = Way.of(wanted, authority=authority)
     statement, params = _statement(_plain(wanted, backwards=backwards), chosen)
     if wanted.order is Order.PRIORITY:
         params["queue"] = wanted.one_queue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_staff
 from shiftboss.queue.buckets import merged
 from shiftboss.queue.store.statement import Statement, Verb
 
@@ -24,10 +24,11 @@ def waits(
 ) -> Verb[dict[str, dict[int, int]]]:
     """For each of these queues, how many jobs waited how long, in the buckets of `shiftboss.queue.buckets`.
 
-    Of attempts that ended within `back_seconds`, as far as that has been written; a queue without any is left out.
-    System only.
+    Of attempts that ended within `back_seconds`, as far as that has been written; a queue without any is left out,
+    and so is one that is not seen as a whole. For staff only.
     """
-    require_system(authority, "waits")
+    within = queues_of(authority, "waits")
+    queues = [name for name in queues if within is None or name in within]
     rows: list[tuple[str, dict[int, int]]] = yield _WAITS.call(
         queues=list(queues), seconds=SPAN_SECONDS, back_seconds=back_seconds
     )
@@ -38,7 +39,7 @@ def waits(
 
 
 def newest(*, authority: Authority) -> Verb[int]:
-    """The highest id of a live job, or 0: who acts up to it leaves alone what comes later. System only."""
-    require_system(authority, "newest")
+    """The highest id of a live job, or 0: who acts up to it leaves alone what comes later. For staff only."""
+    require_staff(authority, "newest")
     [job_id] = yield _NEWEST.call()
     return int(job_id)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.authority import Authority, queues_of, require_system
 from shiftboss.queue.contract import Known, Registration, WorkerStatus
+from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.store.statement import Call, Statement, Verb
 
 
@@ -75,7 +76,10 @@ def worker_heartbeat(status: WorkerStatus, *, authority: Authority, worker_id: i
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A worker as it was when something was ordered of it. `given`: the order stands now, and did not before."""
+    """A worker as it was when something was ordered of it. `given`: the order stands now, and did not before.
+
+    `within`: all of its queues are those of the one who orders.
+    """
 
     id: int
     pool: str
@@ -84,6 +88,7 @@ class Ordered:
     state: str
     ordered: str | None
     alive: bool
+    within: bool
     given: bool
 
 
@@ -91,9 +96,14 @@ def order(worker_id: int, *, authority: Authority, word: str, by: str) -> Verb[O
     """Order a worker to `drain` or to `stop`; None where the record knows no such worker.
 
     It is told at once, and again with each heartbeat's answer. After `drain` may come `stop`, and nothing after.
+    Within a scope only a worker all of whose queues are within it. Raises NotAllowed.
     """
-    require_system(authority, "order a worker")
-    rows: list[Ordered] = yield _ORDER.call(worker_id=worker_id, word=word, by=by)
+    within = queues_of(authority, "order a worker")
+    rows: list[Ordered] = yield _ORDER.call(
+        worker_id=worker_id, word=word, by=by, within=None if within is None else sorted(within)
+    )
+    if rows and not rows[0].within:
+        raise NotAllowed(f"worker {worker_id} serves queues that are not within {authority!r}")
     return rows[0] if rows else None
 
 

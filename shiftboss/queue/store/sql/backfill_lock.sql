@@ -2,4 +2,5 @@
 select id
 from shiftboss_backfill
 where id = %(id)s
+-- part: within_backfill
 for no key update

@@ -1,11 +1,11 @@
 -- cancel: a person or the system ends jobs: waiting and held ones at once, of running ones the end is asked for
 -- and their workers are told. A quarantined job is an operator's to cancel.
--- Guard: live and visible to the authority; row locks never waited for. Index: primary key.
+-- Guard: live, within the authority; row locks never waited for. Index: primary key.
 with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: owned
+-- part: within
         and (j.state <> 'quarantined' or %(owner)s::text is null)
     order by j.id
     for no key update skip locked

@@ -1,9 +1,11 @@
 -- discard: an operator, or the system after the quarantine's retention, gives quarantined jobs up for good.
--- Guard: quarantined, for the system also for how long; row locks never waited for. Index: primary key.
+-- Guard: quarantined, within the authority, for the system also for how long; row locks never waited for.
+-- Index: primary key.
 with picked as materialized (
     select j.id
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
         and j.state = 'quarantined'
         and (%(seconds)s::double precision is null
             or j.quarantined_at < clock_timestamp() - make_interval(secs => %(seconds)s))

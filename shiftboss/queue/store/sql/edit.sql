@@ -1,15 +1,17 @@
 -- edit: an operator runs a finished or quarantined job with other arguments, as a new job of its owner with no
 -- watchers, by the same revision of its task's configuration. The job itself stays as it is.
--- Guard: finished or quarantined; its key held by no live job (the unique index decides).
+-- Guard: finished or quarantined, within the authority; its key held by no live job (the unique index decides).
 -- Indexes: shiftboss_finished_id, primary key.
 with source as (
     select id, queue, task, priority, owner, tenant, key, tags, meta, revision_id
     from shiftboss_finished
     where id = %(id)s
+-- part: within
     union all
     select id, queue, task, priority, owner, tenant, key, tags, meta, revision_id
     from shiftboss_job
     where id = %(id)s and state = 'quarantined'
+-- part: within
 ),
 enqueued as (
     insert into shiftboss_job (

@@ -1,10 +1,11 @@
 -- expedite: an operator makes waiting jobs available before they are due.
--- Guard: scheduled or retryable; the unique index lets no follow-up pass the holder of its key; row locks never
--- waited for. Index: primary key.
+-- Guard: scheduled or retryable, within the authority; the unique index lets no follow-up pass the holder of its
+-- key; row locks never waited for. Index: primary key.
 with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
         and j.state in ('scheduled', 'retryable')
     order by j.id
     for no key update skip locked

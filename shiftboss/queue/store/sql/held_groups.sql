@@ -5,11 +5,16 @@ with looked as materialized (
     from unnest(%(reasons)s::text[]) as r (reason)
     cross join lateral (
         select id, task, error_fingerprint, quarantined_at
-        from shiftboss_job
-        -- an equal reason would be no order, and another index chosen that finds it nowhere
-        where state = 'quarantined' and quarantine_reason between r.reason and r.reason
-        order by quarantine_reason desc, id desc
-        limit %(looked)s
+        from (
+            select id, task, error_fingerprint, quarantined_at, queue, owner, watchers
+            from shiftboss_job
+            -- an equal reason would be no order, and another index chosen that finds it nowhere
+            where state = 'quarantined' and quarantine_reason between r.reason and r.reason
+            order by quarantine_reason desc, id desc
+            limit %(looked)s
+        ) newest
+        where true
+-- part: within
     ) j
 ),
 sizes as (

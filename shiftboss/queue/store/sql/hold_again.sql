@@ -1,10 +1,11 @@
 -- quarantine: an operator's reinstatement is undone: jobs are held back again that nobody has claimed since.
--- Guard: waiting, and no attempt of it has ended since; row locks never waited for.
+-- Guard: waiting, within the authority, and no attempt of it has ended since; row locks never waited for.
 -- Indexes: primary key, shiftboss_attempt_job.
 with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
         and j.state in ('scheduled', 'available', 'retryable')
         and not exists (
             select from shiftboss_attempt a where a.job_id = j.id and a.ended_at > %(since)s::timestamptz)

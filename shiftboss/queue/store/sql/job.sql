@@ -12,7 +12,8 @@ select id, queue, task, state, priority, due_at, deadline, enqueued_at, started_
     progress::text, checkpoint::text,
     batch_id
 from shiftboss_job j
-where j.id = %(id)s and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+where j.id = %(id)s
+-- part: within
 union all
 select id, queue, task, state, priority, due_at, deadline, enqueued_at, started_at, finished_at,
     quarantined_at, owner, tenant, key, tags, meta::text, args::text, result::text, failures, losses,
@@ -25,4 +26,5 @@ select id, queue, task, state, priority, due_at, deadline, enqueued_at, started_
     progress::text, checkpoint::text,
     batch_id
 from shiftboss_finished j
-where j.id = %(id)s and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+where j.id = %(id)s
+-- part: within

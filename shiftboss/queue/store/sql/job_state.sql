@@ -2,9 +2,9 @@
 select j.state
 from shiftboss_job j
 where j.id = %(id)s
--- part: owned
+-- part: within
 union all
 select j.state
 from shiftboss_finished j
 where j.id = %(id)s
--- part: owned
+-- part: within

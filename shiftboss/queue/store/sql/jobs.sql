@@ -5,7 +5,7 @@
 -- part: live_rows
     where state = %(state)s and (%(beyond)s::bigint is null or id < %(beyond)s)
         and (%(queue)s::text is null or queue = %(queue)s)
-        and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+-- part: within
     order by id desc
     limit %(limit)s
 )
@@ -14,7 +14,7 @@ union all
 -- part: finished_rows
     where state = %(state)s and (%(beyond)s::bigint is null or id < %(beyond)s)
         and (%(queue)s::text is null or queue = %(queue)s)
-        and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+-- part: within
     order by id desc
     limit %(limit)s
 )

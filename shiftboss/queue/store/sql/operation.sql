@@ -2,7 +2,12 @@
 -- Index: shiftboss_audit_operation.
 select o.act, o.actor_name, o.reason, o.queue, o.asked::text, s.jobs, o.at, s.age_seconds
 from (
-    select * from shiftboss_audit where operation = %(operation)s order by id limit 1
+    select *
+    from shiftboss_audit
+    where operation = %(operation)s
+-- part: audit_within
+    order by id
+    limit 1
 ) o
 cross join (
     select coalesce(sum(jobs), 0) as jobs,

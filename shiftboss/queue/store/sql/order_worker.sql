@@ -1,5 +1,6 @@
 -- order: a person orders a worker to drain, or to stop at once. Its own channel tells it, and its next heartbeat.
--- Guard: it lives, and what was ordered of it before is not as much: stop follows drain, never the other way.
+-- Guard: it lives, serves no queue beyond those of the one who orders, and what was ordered of it before is not as
+-- much: stop follows drain, never the other way.
 -- The row of a worker whose order stands already is not changed. Index: primary key.
 with given as (
     update shiftboss_worker
@@ -7,6 +8,7 @@ with given as (
     where id = %(worker_id)s and state <> 'stopped'
         and heartbeat_at > clock_timestamp() - make_interval(secs => lease_seconds)
         and (ordered is null or (ordered = 'drain' and %(word)s = 'stop'))
+        and (%(within)s::text[] is null or queues <@ %(within)s::text[])
     returning id
 ),
 told as (
@@ -15,6 +17,7 @@ told as (
 -- As it was before, read at the same moment.
 select id, pool, host, pid, state, ordered,
     state <> 'stopped' and heartbeat_at > clock_timestamp() - make_interval(secs => lease_seconds),
+    %(within)s::text[] is null or queues <@ %(within)s::text[],
     exists (select from given), (select count(*) from told)
 from shiftboss_worker
 where id = %(worker_id)s

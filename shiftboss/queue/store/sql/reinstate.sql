@@ -1,9 +1,11 @@
 -- reinstate: an operator lets quarantined jobs run again, with as many attempts as their tasks have.
--- Guard: quarantined, its key held by no other live job; row locks never waited for. Index: primary key.
+-- Guard: quarantined, within the authority, its key held by no other live job; row locks never waited for.
+-- Index: primary key.
 with picked as materialized (
     select j.id
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
         and j.state = 'quarantined'
         and (%(reason)s::text is null or j.quarantine_reason = %(reason)s)
         and (j.key is null or not exists (

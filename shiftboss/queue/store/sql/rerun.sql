@@ -1,6 +1,6 @@
 -- rerun: an operator runs a finished job once more, as a new job of its owner with no watchers; by the same
 -- revision of its task's configuration, or by the one given.
--- Guard: finished; its key held by no live job (the unique index decides).
+-- Guard: finished, within the authority; its key held by no live job (the unique index decides).
 -- Index: shiftboss_finished_id.
 with
 -- part: noted_revision
@@ -16,6 +16,7 @@ enqueued as (
         coalesce(%(revision)s::bigint, j.revision_id)
     from shiftboss_finished j
     where j.id = %(id)s
+-- part: within
     limit 1
     on conflict (key) where key is not null and state <> 'quarantined' and not follow_up do nothing
     returning id, queue, priority, state, enqueued_at

@@ -1,6 +1,7 @@
 -- rerun: an operator runs finished jobs once more, each as a new job of its owner with no watchers, by the same
 -- revision of its task's configuration.
--- Guard: finished; its key held by no live job (the unique index decides), nor by a rerun of this statement.
+-- Guard: finished, within the authority; its key held by no live job (the unique index decides), nor by a rerun of
+-- this statement.
 -- Index: shiftboss_finished_id.
 with enqueued as (
     insert into shiftboss_job (
@@ -13,6 +14,7 @@ with enqueued as (
         j.revision_id
     from shiftboss_finished j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
     order by j.id
     on conflict (key) where key is not null and state <> 'quarantined' and not follow_up do nothing
     returning id, rerun_of, queue, priority

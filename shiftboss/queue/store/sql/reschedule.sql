@@ -1,9 +1,10 @@
 -- reschedule: an operator sets when waiting jobs are due; available ones are staged again at that time.
--- Guard: waiting; row locks never waited for. Index: primary key.
+-- Guard: waiting, within the authority; row locks never waited for. Index: primary key.
 with picked as materialized (
     select j.id, j.state, j.due_at
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
+-- part: within
         and j.state in ('scheduled', 'available', 'retryable')
     order by j.id
     for no key update skip locked

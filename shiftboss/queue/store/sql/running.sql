@@ -4,6 +4,7 @@ with looked_at as materialized (
     select id, worker_id, started_at
     from shiftboss_job
     where state = 'running'
+-- part: within
     order by id
     limit %(budget)s
 ),

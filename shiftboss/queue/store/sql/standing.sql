@@ -5,13 +5,13 @@ from unnest(%(ids)s::bigint[]) as i (id)
 left join lateral (
     select j.state, j.key from shiftboss_job j
     where j.id = i.id
--- part: owned
+-- part: within
     limit 1
 ) j on true
 left join lateral (
     select j.state, j.key from shiftboss_finished j
     where j.id = i.id
--- part: owned
+-- part: within
     limit 1
 ) f on true
 left join lateral (

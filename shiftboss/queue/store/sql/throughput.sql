@@ -5,6 +5,6 @@ select queue,
     count(*) filter (where state <> 'completed')
 from shiftboss_finished
 where finished_at > statement_timestamp() - make_interval(mins => %(minutes)s)
-    and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
+-- part: within
 group by 1, 2
 order by 1, 2

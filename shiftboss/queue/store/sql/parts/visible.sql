@@ -1,7 +1,11 @@
-    and (%(owner)s::text is null
+    and ((%(owner)s::text is null and %(queues)s::text[] is null and %(owners)s::text[] is null)
         or exists (
-            select from shiftboss_job j
-            where j.id = %(id)s and (j.owner = %(owner)s or %(owner)s = any (j.watchers)))
+            select from shiftboss_job
+            where id = %(id)s
+-- part: within
+        )
         or exists (
-            select from shiftboss_finished f
-            where f.id = %(id)s and (f.owner = %(owner)s or %(owner)s = any (f.watchers))))
+            select from shiftboss_finished
+            where id = %(id)s
+-- part: within
+        ))
