@@ -4,6 +4,7 @@ Keys are written in capitals in the settings (`SHIFTBOSS = {"LEASE_SECONDS": 30}
 `Config` is one of them. An unknown key or a bad value raises `ConfigError`, which names the key and the fix.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -32,6 +33,22 @@ class Pool:
     threads: int = setting(8, "threads of one executor; slots of a worker = processes × threads")
     isolated: int = setting(
         2, "jobs with isolation `process` that a worker runs at once, each in an executor to itself"
+    )
+    environment: Mapping[str, str] = setting(
+        dict,
+        "what the workers have in their environment beside what they inherit; it is written into the supervisor's "
+        "configuration, so [secrets](operating.md#secrets) do not belong here",
+    )
+    user: str | None = setting(
+        None, "user of the system that the workers run as; the supervisor has to be started by root"
+    )
+    memory_limit_mb: int | None = setting(
+        None,
+        "largest memory of a worker: of its programs together under systemd, of [each of "
+        "them](operating.md#limits-of-memory) under supervisord",
+    )
+    trust: str | None = setting(
+        None, "label of how far the pool is trusted, such as `internal`; its programs have it as `SHIFTBOSS_TRUST`"
     )
 
     @property
@@ -63,7 +80,8 @@ class Config:
     database: str = setting("default", "alias of the database that holds the record")
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
-        "worker pools by name: `queues`, `workers`, `processes`, `threads`, `isolated`",
+        "worker pools by name: `queues`, `workers`, `processes`, `threads`, `isolated`, `environment`, `user`, "
+        "`memory_limit_mb`, `trust`",
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,
@@ -176,7 +194,43 @@ def _pool(name: str, given: Any) -> Pool:
         value = getattr(pool, key)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ConfigError(f"{where}[{key!r}] must be a whole number from {low} to {high}, not {value!r}")
+    _check_surroundings(where, pool)
     return pool
+
+
+SMALLEST_MEMORY_MB = 128
+"""Less than a worker has once Django is loaded."""
+LARGEST_MEMORY_MB = 16 * 1024 * 1024
+
+
+def _check_surroundings(where: str, pool: Pool) -> None:
+    """Refuse what no supervisor could give to the programs of a pool."""
+    given: Any = pool.environment
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where}['environment'] must be a dict of texts by name, not {type(given).__name__}")
+    for name, text in given.items():
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            what = "a variable is named with letters, digits and _"
+            raise ConfigError(f"{where}['environment']: {what}, not {str(name)[:120]!r}")
+        if not isinstance(text, str) or "\0" in text:
+            # What is wrong may be a secret: it is not shown.
+            what = "holds a NUL" if isinstance(text, str) else f"is a {type(text).__name__}"
+            raise ConfigError(f"{where}['environment'][{name!r}] {what}: give a text such as '4'")
+    user, trust, memory = pool.user, pool.trust, pool.memory_limit_mb
+    if user is not None and not (
+        isinstance(user, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user)
+    ):
+        raise ConfigError(f"{where}['user'] must be the name of a user of the system, not {str(user)[:120]!r}")
+    if trust is not None and not (isinstance(trust, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", trust)):
+        said = "1 to 40 letters, digits and _ . -"
+        raise ConfigError(f"{where}['trust'] must be a label of {said}, not {str(trust)[:120]!r}")
+    if memory is not None and (
+        isinstance(memory, bool)
+        or not isinstance(memory, int)
+        or not SMALLEST_MEMORY_MB <= memory <= LARGEST_MEMORY_MB
+    ):
+        said = f"a whole number from {SMALLEST_MEMORY_MB} to {LARGEST_MEMORY_MB}, or None"
+        raise ConfigError(f"{where}['memory_limit_mb'] must be {said}, not {str(memory)[:120]!r}")
 
 
 def _queue(name: str, given: Any) -> QueueOptions:

@@ -14,7 +14,7 @@ from django.db import connections
 from shiftboss import conf
 from shiftboss.cli.command import Commands, Refused
 from shiftboss.cli.project import activate, path_of
-from shiftboss.supervisor_conf import foreground, installation, places, prepare, render, web
+from shiftboss.supervisor_conf import foreground, installation, places, prepare, programs, render, web
 from shiftboss.supervisor_conf.installation import BUNDLED, Installation
 from shiftboss.supervisor_conf.postgres import Postgres
 from shiftboss.supervisor_conf.prepare import OPERATOR, PASSWORD_FILE
@@ -59,11 +59,11 @@ def up(given: argparse.Namespace) -> int:
     with foreground.alone(home):
         places.private_folder(home / "log")
         wanted = _installation(given, home, _port(given))
-        wanted = replace(wanted, console=web.console_path())
+        wanted = replace(wanted, console=web.console_path(), first_command=given.first)
+        programs.refuse_foreign_users(conf.get(), wanted)
         password = prepare.prepare(wanted, say=_say)
         wanted.save()
-        programs = render.programs(conf.get(), wanted, first_command=given.first)
-        text = render.render(wanted, programs)
+        text = render.render(wanted, programs.programs(conf.get(), wanted))
         _greet(wanted, password)
         return foreground.run(wanted, text, say=_say)
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import IO, Any
 
 from shiftboss.queue.errors import ShiftbossError
-from shiftboss.supervisor_conf import control, installation, places, render
+from shiftboss.supervisor_conf import control, installation, places, programs, render
 from shiftboss.supervisor_conf.installation import Installation
 
 Say = Callable[[str], None]
@@ -78,7 +78,7 @@ def run(given: Installation, configuration: str, *, say: Say) -> int:
 
 def _start(file: Path, given: Installation) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [*places.dies_with_parent("TERM"), *render.python("supervisor.supervisord", "-c", str(file))],
+        [*places.dies_with_parent("TERM"), *programs.python("supervisor.supervisord", "-c", str(file))],
         cwd=given.home,
         env=os.environ | given.environment(),
         stdin=subprocess.DEVNULL,
@@ -107,7 +107,7 @@ def _tell_of_first_command(
 ) -> None:
     """Stay until the first command has ended, where there is one, and say so if it failed."""
     while not stopping and supervisord.poll() is None:
-        first = next((one for one in _programs(given.home) if one["name"] == render.FIRST_COMMAND), None)
+        first = next((one for one in _programs(given.home) if one["name"] == programs.FIRST_COMMAND), None)
         if first is None or first["statename"] in ENDED:
             if first and (code := first["exitstatus"]):
                 # supervisord does not know which signal it was.

@@ -24,7 +24,8 @@ class InstallationError(ShiftbossError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
     """`database_url` is None where the settings name a database of their own, `console` (a path) where their
-    URLs do not include the console.
+    URLs do not include the console. `first_command` is a management command with its arguments, run once at every
+    start.
     """
 
     home: Path
@@ -35,6 +36,7 @@ class Installation:
     host: str
     port: int
     console: str | None = "/"
+    first_command: str = ""
 
     @property
     def address(self) -> str:
@@ -46,15 +48,18 @@ class Installation:
         """The folder of the programs' logs."""
         return self.home / "log"
 
-    def environment(self) -> dict[str, str]:
-        """What the programs of this installation need in their environment."""
-        values = {
+    def surroundings(self) -> dict[str, str]:
+        """What the programs of this installation need in their environment, as far as it is no secret."""
+        return {
             "DJANGO_SETTINGS_MODULE": self.settings,
             "PYTHONPATH": os.pathsep.join(self.path),
             "SHIFTBOSS_HOME": str(self.home),
             "SHIFTBOSS_RUN_FOLDER": str(self.home / "run"),
-            "SHIFTBOSS_SECRET_KEY": secret_key(self.home),
         }
+
+    def environment(self) -> dict[str, str]:
+        """What the programs of this installation need in their environment."""
+        values = self.surroundings() | {"SHIFTBOSS_SECRET_KEY": secret_key(self.home)}
         return values | ({"DATABASE_URL": self.database_url} if self.database_url else {})
 
     def activate(self) -> None:
@@ -96,9 +101,15 @@ def secret_key(home: Path) -> str:
 
 def write_private(file: Path, text: str) -> None:
     """Write a file that only its owner can read; whole or not at all."""
+    write_whole(file, text, mode=0o600)
+
+
+def write_whole(file: Path, text: str, *, mode: int) -> None:
+    """Write a file of this mode; whole or not at all. Its owner is whoever we are."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as output:
         output.write(text)
+        os.fchmod(output.fileno(), mode)
     unfinished.replace(file)

@@ -1,70 +1,23 @@
-"""supervisord's configuration, made from the settings.
+"""supervisord's configuration: whole, or as a part of one that a team has already.
 
-Secrets are not in it: the programs inherit them from supervisord's own environment.
+Secrets are not in it: the programs inherit them from supervisord's own environment, or read them from a file.
 """
 
 import os
 import re
 import shlex
-import sys
+import shutil
 from collections.abc import Mapping
 from configparser import Error as ConfigParserError
 from configparser import RawConfigParser
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from shiftboss.conf import Config
-from shiftboss.queue.errors import ShiftbossError
-from shiftboss.supervisor_conf import places, postgres
+from shiftboss.supervisor_conf import places, programs
 from shiftboss.supervisor_conf.installation import Installation
+from shiftboss.supervisor_conf.programs import KILL_MARGIN_SECONDS, Program, RenderError
 
-WEB_THREADS = 8
-"""Threads of the console's server, and the connections that they share."""
-
-FIRST_COMMAND = "first-command"
-"""The name of the program that runs once."""
-
-KILL_MARGIN_SECONDS = 45
-"""What a worker gets beyond its drain time: to end its executors, tell the record, and close (it is slow where the
-database does not answer)."""
-
-
-class RenderError(ShiftbossError):
-    """Something cannot be said in supervisord's configuration; the text names it and the fix."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """One section `[program:NAME]`; it is a group of its own, so that it can be added and removed alone."""
-
-    name: str
-    command: list[str]
-    priority: int
-    stop_seconds: int
-    stop_signal: str = "TERM"
-    start_seconds: int = 1
-    start_retries: int = 10
-    restart: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-def programs(config: Config, installation: Installation, *, first_command: str = "") -> list[Program]:
-    """What runs on this host, in the order of its start.
-
-    `first_command` is a management command with its arguments, run once at every start.
-    """
-    found = [_postgres(installation.home)] if installation.embedded else []
-    found += [_maintainer(), _web(installation)]
-    for pool in config.pools.values():
-        if not re.fullmatch(r"[A-Za-z0-9_.-]+", pool.name):
-            raise RenderError(
-                f'SHIFTBOSS["POOLS"] has a pool {pool.name!r}: name it with letters, digits and _ . - only'
-            )
-        found += [_worker(pool.name, n, config, installation) for n in range(1, pool.workers + 1)]
-    if first_command:
-        found.append(_once(FIRST_COMMAND, shlex.split(first_command)))
-    return found
+HEAD = "; Written by Shiftboss from the settings {settings}; what is changed here by hand is lost."
 
 
 def socket_path(home: Path) -> Path:
@@ -72,8 +25,19 @@ def socket_path(home: Path) -> Path:
     return places.socket_folder(home) / "supervisor.sock"
 
 
-def render(installation: Installation, found: list[Program]) -> str:
-    """The text of the configuration. Raises RenderError."""
+def render(
+    installation: Installation,
+    found: list[Program],
+    *,
+    surroundings: Mapping[str, str] | None = None,
+    env_file: Path | None = None,
+) -> str:
+    """The text of a whole configuration. Raises RenderError.
+
+    Without `surroundings` it is for a supervisord that is started in the home, with all that its programs need in
+    its environment. With them, all programs have these beside what supervisord is started with, and it can be
+    started anywhere. The programs behind the gate read `env_file` as well.
+    """
     home = installation.home
     head = {
         "unix_http_server": {"file": value(socket_path(home)), "chmod": "0700"},
@@ -87,18 +51,48 @@ def render(installation: Installation, found: list[Program]) -> str:
             "logfile_maxbytes": "10MB",
             "logfile_backups": "3",
             "childlogdir": value(installation.logs),
+            **({"environment": environment(surroundings)} if surroundings else {}),
             # Said so on purpose; without it supervisord warns that it drops no privileges.
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "rpcinterface:supervisor": {
             "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
         },
+        "supervisorctl": {"serverurl": value(f"unix://{socket_path(home)}")},
     }
-    sections = head | {f"program:{program.name}": _section(program, installation) for program in found}
-    return "\n".join(
-        f"[{name}]\n" + "".join(f"{key} = {text}\n" for key, text in options.items())
-        for name, options in sections.items()
-    )
+    parts = [HEAD.format(settings=installation.settings) + "\n"]
+    parts += [_text(name, options) for name, options in head.items()]
+    for program in found:
+        log = _log(installation, program.name) if surroundings else f"{installation.logs.name}/{program.name}.log"
+        parts.append(_text(f"program:{program.name}", _section(program, log, env_file), about=program.about))
+    return "\n".join(parts)
+
+
+def include(
+    installation: Installation,
+    found: list[Program],
+    *,
+    prefix: str,
+    surroundings: Mapping[str, str],
+    env_file: Path | None = None,
+) -> str:
+    """Sections for the `[include]` of a supervisord that runs other things too: nothing but programs, whose names
+    begin with `prefix`, and absolute paths. Raises RenderError.
+    """
+    parts = [HEAD.format(settings=installation.settings) + "\n"]
+    for program in found:
+        name = prefix + program.name
+        log = _log(installation, name)
+        # A user of their own need not be let into the home, and supervisord enters it as that user.
+        folder = "/" if program.user else value(installation.home)
+        options = {"directory": folder} | _section(program, log, env_file, surroundings=surroundings)
+        if any("%(here)s" in text for text in options.values()):
+            raise RenderError(
+                f"{program.name} has a %(here)s in its environment or command: in a file that is included, "
+                "supervisord puts a folder in its place, however it is written; put it into the file of --env-file"
+            )
+        parts.append(_text(f"program:{name}", options, about=program.about))
+    return "\n".join(parts)
 
 
 def drain_seconds(file: Path) -> int | None:
@@ -123,20 +117,43 @@ def value(given: object) -> str:
 
 
 def environment(values: Mapping[str, str]) -> str:
-    """`NAME="text",…`; RenderError where a text has both kinds of quotes, or one at its ends."""
-    return ",".join(f"{name}={_quoted(text)}" for name, text in values.items())
+    """`NAME="text",…`. Raises RenderError, which does not show the text, where there is no way of writing it."""
+    return ",".join(f"{name}={_quoted(name, text)}" for name, text in values.items())
 
 
-def _quoted(text: str) -> str:
+def _quoted(name: str, text: str) -> str:
     quote = "'" if '"' in text else '"'
-    if quote in text or text != text.strip("'\""):
-        raise RenderError(f"{text!r} cannot be quoted in supervisord's configuration: leave out the quotes")
-    return f"{quote}{value(text)}{quote}"
+    # Within quotes there is no escape, quotes at the ends are lost, and comments begin as everywhere.
+    if quote in text or text != text.strip("'\"") or re.search(r"[\r\n\0]|\s[;#]", text):
+        raise RenderError(
+            f"what the environment variable {name} is to hold cannot be written into supervisord's configuration "
+            "(both kinds of quotes, a quote at an end, a line break, or a space before ; or #): put it into the "
+            "file of --env-file, or into the environment that supervisord is started in"
+        )
+    return f"{quote}{text.replace('%', '%%')}{quote}"
 
 
-def _section(program: Program, installation: Installation) -> dict[str, str]:
+def _log(installation: Installation, name: str) -> str:
+    """The log of a program as an absolute path, in which supervisord expands what it has expanded already."""
+    if "%" in str(installation.logs):
+        raise RenderError(
+            f"the logs are in {installation.logs}, and supervisord trips over the %: choose another home"
+        )
+    return value(installation.logs / f"{name}.log")
+
+
+def _text(name: str, options: Mapping[str, str], *, about: str = "") -> str:
+    lines = [f"; {about}"] if about else []
+    return "".join(
+        f"{line}\n" for line in [*lines, f"[{name}]", *(f"{key} = {of}" for key, of in options.items())]
+    )
+
+
+def _section(
+    program: Program, log: str, env_file: Path | None, *, surroundings: Mapping[str, str] | None = None
+) -> dict[str, str]:
     options = {
-        "command": value(shlex.join(program.command)),
+        "command": value(shlex.join(supervised(program, env_file=env_file))),
         "priority": str(program.priority),
         "startsecs": str(program.start_seconds),
         "startretries": str(program.start_retries),
@@ -147,79 +164,30 @@ def _section(program: Program, installation: Installation) -> dict[str, str]:
         "stopasgroup": "false",
         "killasgroup": "true",
         "redirect_stderr": "true",
-        # Relative to the home, where supervisord runs: it expands this one value twice, and trips over a `%`.
-        "stdout_logfile": f"{installation.logs.name}/{program.name}.log",
+        "stdout_logfile": log,
         "stdout_logfile_maxbytes": "10MB",
         "stdout_logfile_backups": "3",
     }
-    return options | ({"environment": environment(program.environment)} if program.environment else {})
+    if program.user:
+        options["user"] = program.user
+    values = {**(surroundings or {}), **program.environment}
+    return options | ({"environment": environment(values)} if values else {})
 
 
-def python(*words: str) -> list[str]:
-    """A command line of this interpreter that never imports from the folder it happens to run in."""
-    return [sys.executable, "-P", "-m", *words]
+def supervised(program: Program, *, env_file: Path | None = None) -> list[str]:
+    """The command line that supervisord runs: it ends with supervisord, and within its limit of memory."""
+    words = places.dies_with_parent(program.dies_by)
+    if program.memory_limit_mb:
+        words += _limited(program.memory_limit_mb)
+    return [*words, *programs.behind_gate(program, env_file=env_file)]
 
 
-def web_server(bind: str) -> list[str]:
-    """The console's server at `HOST:PORT`."""
-    settings = "python:shiftboss.supervisor_conf.gunicorn_conf"
-    return python("gunicorn", "-c", settings, "--bind", bind, "shiftboss.supervisor_conf.web:application()")
-
-
-def gated(command: list[str], *, dies_by: str = "TERM") -> list[str]:
-    """The command behind the gate, ended by the signal when supervisord dies."""
-    return [*places.dies_with_parent(dies_by), *python("shiftboss.supervisor_conf.gate", "--"), *command]
-
-
-def _postgres(home: Path) -> Program:
-    return Program(
-        name="postgres",
-        command=[*places.dies_with_parent("INT"), *postgres.command(home)],
-        priority=10,
-        stop_signal="INT",
-        stop_seconds=int(postgres.START_SECONDS),
-        start_retries=30,
-    )
-
-
-def _maintainer() -> Program:
-    return Program(
-        name="maintainer",
-        command=gated(python("django", "shiftboss_maintainer")),
-        priority=20,
-        stop_seconds=15,
-    )
-
-
-def _web(installation: Installation) -> Program:
-    return Program(
-        name="web",
-        command=gated(web_server(f"{installation.host}:{installation.port}")),
-        priority=20,
-        stop_seconds=15,
-        environment={"SHIFTBOSS_WEB_POOL": str(WEB_THREADS)},
-    )
-
-
-def _worker(pool: str, number: int, config: Config, installation: Installation) -> Program:
-    return Program(
-        name=f"worker-{pool}-{number}",
-        # Without supervisord the embedded database ends too, and there is nothing to give jobs back to.
-        command=gated(
-            python("django", "shiftboss_worker", "--pool", pool),
-            dies_by="KILL" if installation.embedded else "TERM",
-        ),
-        priority=30,
-        stop_seconds=int(config.drain_seconds) + KILL_MARGIN_SECONDS,
-    )
-
-
-def _once(name: str, command: list[str]) -> Program:
-    return Program(
-        name=name,
-        command=gated(python("django", *command)),
-        priority=40,
-        stop_seconds=10,
-        start_seconds=0,
-        restart=False,
-    )
+def _limited(megabytes: int) -> list[str]:
+    prlimit = shutil.which("prlimit")
+    if prlimit is None:
+        raise RenderError(
+            'SHIFTBOSS["POOLS"] has a pool with "memory_limit_mb", and this host has no prlimit to hold it: '
+            "install util-linux, or leave the key out"
+        )
+    # Data, not address space: what a program maps and never touches is no memory.
+    return [prlimit, f"--data={megabytes * 1024 * 1024}"]

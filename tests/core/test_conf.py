@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("R8", "L7")
 
 WORDS = {
     *("database", "pools", "queues", "queue_authorizer", "watch_authorizer", "secret_provider", "observers"),
-    *("redact_keys", "redactor"),
+    *("redact_keys", "redactor", "staff_scope"),
 }
 NUMBERS = [f.name.upper() for f in fields(Config) if f.name not in WORDS]
 WHOLE = [
@@ -109,6 +109,14 @@ POOLS: dict[str, tuple[Any, str]] = {
     "threads that are true": ({"io": {"threads": True}}, r"'io'.*'threads'.*from 1 to 1024"),
     "threads that are text": ({"io": {"threads": "8"}}, r"'io'.*'threads'.*from 1 to 1024"),
     "far too many threads": ({"io": {"threads": 10**9}}, r"'io'.*'threads'.*from 1 to 1024"),
+    "an environment that is no dict": ({"io": {"environment": ["A=1"]}}, r"'io'.*'environment'.*must be a dict"),
+    "a variable that is no name": ({"io": {"environment": {"A B": "1"}}}, r"'environment'.*named with.*'A B'"),
+    "a variable that is a number": ({"io": {"environment": {"A": 4}}}, r"'environment'.*'A'.*a text such as '4'"),
+    "a user that is a number": ({"io": {"user": 33}}, r"'io'.*'user'.*name of a user"),
+    "a user with a colon": ({"io": {"user": "a:b"}}, r"'io'.*'user'.*name of a user"),
+    "less memory than Django takes": ({"io": {"memory_limit_mb": 16}}, r"'memory_limit_mb'.*from 128 to"),
+    "memory that is text": ({"io": {"memory_limit_mb": "2G"}}, r"'memory_limit_mb'.*whole number"),
+    "a trust that is a sentence": ({"io": {"trust": "not at all"}}, r"'io'.*'trust'.*must be a label"),
 }
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from shiftboss.supervisor_conf.render import python
+from shiftboss.supervisor_conf.programs import python
 from tests.programs.tree import ROOT, environment
 from tests.waiting import wait_for
 
 
 @contextmanager
-def at_the_gate(home: Path, url: str) -> "Iterator[subprocess.Popen[str]]":
+def at_the_gate(home: Path, url: str, *options: str) -> "Iterator[subprocess.Popen[str]]":
     """A gate with a command behind it that prints `through`."""
     with (
         (home / "reasons").open("w") as reasons,
         subprocess.Popen(
-            python("shiftboss.supervisor_conf.gate", "--", "echo", "through"),
+            python("shiftboss.supervisor_conf.gate", *options, "--", "echo", "through"),
             env=environment(home, DATABASE_URL=url, DJANGO_SETTINGS_MODULE="shiftboss.site.settings"),
             cwd="/",
             stdout=subprocess.PIPE,
@@ -67,3 +67,17 @@ def test_a_gate_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
     )
     assert asked.returncode != 0
     assert b"usage:" in asked.stderr
+
+
+def test_what_a_file_says_of_the_environment_is_in_force_at_the_gate(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text(
+        f"# for the workers\nDATABASE_URL='postgresql://u@/of_the_file?host={tmp_path}'\n"
+    )
+    with at_the_gate(tmp_path, "postgresql://u@/inherited", "--env-file", str(tmp_path / "env")):
+        wait_for(lambda: "'of_the_file'" in (tmp_path / "reasons").read_text(), seconds=20)
+
+
+def test_a_gate_without_its_file_stays_closed(tmp_path: Path) -> None:
+    with at_the_gate(tmp_path, "postgresql://u@/d", "--env-file", str(tmp_path / "none")) as gate:
+        assert gate.wait(timeout=20) == 1
+        assert "none cannot be read: No such file" in (tmp_path / "reasons").read_text()

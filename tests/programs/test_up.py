@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shiftboss.supervisor_conf import control, places, render
-from shiftboss.supervisor_conf.render import Program
+from shiftboss.supervisor_conf import control, places, programs, render
+from shiftboss.supervisor_conf.programs import Program
 from tests.processes import command_line as words_of
 from tests.processes import runs
 from tests.programs.test_render import installation
@@ -118,11 +118,11 @@ def test_up_says_how_long_the_programs_of_a_killed_one_may_go_on_stopping(home: 
         name="worker-default-1",
         command=["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
         priority=30,
-        stop_seconds=17 + render.KILL_MARGIN_SECONDS,
+        stop_seconds=17 + programs.KILL_MARGIN_SECONDS,
     )
     (home / "supervisord.conf").write_text(render.render(given, [slow]))
     at = render.socket_path(home)
-    words = render.python("supervisor.supervisord", "-c", str(home / "supervisord.conf"))
+    words = programs.python("supervisor.supervisord", "-c", str(home / "supervisord.conf"))
     supervisord = subprocess.Popen(words, cwd=home)
     try:
         worker = wait_for(lambda: _running_pid(at), seconds=START_SECONDS)

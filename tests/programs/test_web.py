@@ -12,7 +12,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.core.wsgi import get_wsgi_application
 
-from shiftboss.supervisor_conf import render, web
+from shiftboss.supervisor_conf import programs, web
 from tests.programs.tree import ROOT, environment, free_port
 from tests.waiting import wait_for
 
@@ -39,7 +39,7 @@ def without_whitenoise(settings: Any) -> None:
 @pytest.mark.requirement("C3", "C7")
 def test_the_console_of_a_project_of_ones_own_has_its_styles(tmp_path: Path) -> None:
     port = free_port()
-    command = render.web_server(f"127.0.0.1:{port}")
+    command = programs.web_server(f"127.0.0.1:{port}")
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
             command, cwd=ROOT, env=environment(tmp_path, DJANGO_SETTINGS_MODULE=OWN), stdout=log, stderr=log

@@ -1,0 +1,215 @@
+"""What `manage.py shiftboss_supervisor_conf` says and writes."""
+
+import os
+import pwd
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shiftboss import conf
+from shiftboss.queue.errors import ShiftbossError
+from shiftboss.queue.launch import project_paths, settings_module
+from shiftboss.supervisor_conf import comparison, installation, places, programs, render, systemd
+from shiftboss.supervisor_conf.foreground import CONFIGURATION
+from shiftboss.supervisor_conf.installation import Installation, write_private, write_whole
+
+PREFIX = "shiftboss-"
+
+EXAMPLES = """\
+examples:
+  manage.py shiftboss_supervisor_conf
+  manage.py shiftboss_supervisor_conf --home /srv/shiftboss --output /srv/shiftboss/supervisord.conf
+  manage.py shiftboss_supervisor_conf --include --home /srv/shiftboss --env-file /etc/shiftboss.env \\
+      --output /etc/supervisor/conf.d/shiftboss.conf
+  manage.py shiftboss_supervisor_conf --format systemd --user app --env-file /etc/shiftboss.env \\
+      --output /etc/systemd/system
+  manage.py shiftboss_supervisor_conf --check
+
+Without --output it is printed. --check writes nothing: it prints what would change, as a unified diff, in the file
+of --output (or in HOME/supervisord.conf), and in the programs that the supervisord of the home runs.
+Where `shiftboss up` runs in the home, the configuration is that of `shiftboss up`.
+Exit codes: 0 written, or as it should be; 1 refused, or --check has found a difference; 2 wrong usage.
+"""
+
+
+class NotWritten(ShiftbossError):
+    """The configuration cannot be written, or the options do not go together; the text says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to print, what to say beside it, and the exit code."""
+
+    text: str
+    remarks: list[str] = field(default_factory=list)
+    code: int = 0
+
+
+def declare(parser: ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument(
+        "--format", choices=("supervisord", "systemd"), default="supervisord", help="default: supervisord"
+    )
+    parser.add_argument(
+        "--include",
+        action="store_true",
+        help="sections for the [include] of a supervisord that you have: programs only, absolute paths",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", help="file (with systemd: folder) to write to, instead of printing"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; print the differences, exit code 1 where there are any",
+    )
+    parser.add_argument(
+        "--home",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the logs and of supervisord's socket (default: SHIFTBOSS_HOME, or .shiftboss)",
+    )
+    parser.add_argument(
+        "--web",
+        type=_address,
+        metavar="HOST:PORT",
+        help="serve the console there (default: you serve it yourself)",
+    )
+    parser.add_argument(
+        "--prefix",
+        type=_prefix,
+        metavar="TEXT",
+        help=f"what the names begin with, with --include or systemd (default: {PREFIX})",
+    )
+    parser.add_argument(
+        "--user",
+        metavar="NAME",
+        help="systemd: user of the programs whose pool names none (default: you, unless you are root)",
+    )
+    parser.add_argument(
+        "--env-file",
+        type=Path,
+        metavar="FILE",
+        help="file of NAME=text lines that the programs read when they start: the place for secrets",
+    )
+
+
+def answer(given: Mapping[str, Any]) -> Answer:
+    """Make the configuration, and print, write or compare it. Raises ShiftbossError, ConfigError."""
+    _refuse_contradictions(given)
+    home = (given["home"] or installation.home_folder()).absolute()
+    env_file = given["env_file"].absolute() if given["env_file"] else None
+    noted = None if given["include"] or given["format"] == "systemd" else installation.load(home)
+    if noted and (given["web"] or env_file):
+        raise NotWritten(
+            f"`shiftboss up` runs in {home}, and takes neither --web nor --env-file: leave them out, or give "
+            "another --home"
+        )
+    wanted = noted or _deployment(home, given["web"])
+    found = programs.programs(conf.get(), wanted, web=bool(noted or given["web"]))
+    made = _texts(given, wanted, found, is_noted=noted is not None, env_file=env_file)
+    remarks = [f"as `shiftboss up` runs it in {home}"] if noted else []
+    if given["check"]:
+        texts = {(given["output"] or home / CONFIGURATION): made[""]} if "" in made else _below(given, made)
+        different = comparison.of_files(texts)
+        if given["format"] == "supervisord" and not given["include"]:
+            different += comparison.of_running(render.socket_path(home), [program.name for program in found])
+        return Answer(different, remarks, 1 if different else 0)
+    if given["output"] is None:
+        return Answer("\n".join(f"# --- {name}\n{text}" if name else text for name, text in made.items()), remarks)
+    if noted:
+        raise NotWritten(f"`shiftboss up` writes {home / CONFIGURATION} itself at each start: leave --output out")
+    return _write(given, made, wanted, remarks)
+
+
+def _write(given: Mapping[str, Any], made: Mapping[str, str], wanted: Installation, remarks: list[str]) -> Answer:
+    output: Path = given["output"].absolute()
+    try:
+        if "" in made:
+            places.make_home(wanted.home)
+            places.private_folder(wanted.logs)
+            write_private(output, made[""])
+            return Answer(f"written: {output}", remarks)
+        for name, text in made.items():
+            # systemd tells everybody what is in a unit, and complains of one that not everybody may read.
+            write_whole(output / name, text, mode=0o644)
+    except OSError as problem:
+        raise NotWritten(f"{output} cannot be written: {problem.strerror}") from None
+    return Answer("\n".join(f"written: {output / name}" for name in made), remarks)
+
+
+def _texts(
+    given: Mapping[str, Any],
+    wanted: Installation,
+    found: list[programs.Program],
+    *,
+    is_noted: bool,
+    env_file: Path | None,
+) -> dict[str, str]:
+    """The texts by the names of their files; one without a name is to be the file of `--output` itself."""
+    prefix = PREFIX if given["prefix"] is None else given["prefix"]
+    if given["format"] == "systemd":
+        return systemd.units(wanted, found, prefix=prefix, user=_user(given["user"]), env_file=env_file)
+    if given["include"]:
+        surroundings = wanted.surroundings()
+        return {"": render.include(wanted, found, prefix=prefix, surroundings=surroundings, env_file=env_file)}
+    surroundings = {} if is_noted else wanted.surroundings()
+    return {"": render.render(wanted, found, surroundings=surroundings, env_file=env_file)}
+
+
+def _below(given: Mapping[str, Any], made: Mapping[str, str]) -> dict[Path, str]:
+    return {given["output"].absolute() / name: text for name, text in made.items()}
+
+
+def _deployment(home: Path, web: tuple[str, int] | None) -> Installation:
+    host, port = web or ("", 0)
+    return Installation(
+        home=home,
+        settings=settings_module(),
+        path=tuple(dict.fromkeys([*project_paths(), str(places.CODE)])),
+        database_url=None,
+        embedded=False,
+        host=host,
+        port=port,
+    )
+
+
+def _refuse_contradictions(given: Mapping[str, Any]) -> None:
+    systemd_wanted = given["format"] == "systemd"
+    if given["include"] and systemd_wanted:
+        raise NotWritten("--include is for supervisord: leave it out, or leave out --format systemd")
+    if given["prefix"] is not None and not (systemd_wanted or given["include"]):
+        raise NotWritten("--prefix is for --include and --format systemd: a supervisord of its own needs none")
+    if given["user"] and not systemd_wanted:
+        raise NotWritten(
+            '--user is for --format systemd: under supervisord give a pool its "user" in the settings'
+        )
+    if given["check"] and (systemd_wanted or given["include"]) and given["output"] is None:
+        raise NotWritten("--check needs --output: what is it to be compared with?")
+
+
+def _user(name: str | None) -> str:
+    """Who the programs run as that no pool says a user of."""
+    if name is None:
+        if os.geteuid() == 0:
+            raise NotWritten("say whom the programs run as: --user NAME (--user root, if you mean that)")
+        return pwd.getpwuid(os.geteuid()).pw_name
+    try:
+        return pwd.getpwnam(name).pw_name
+    except KeyError:
+        raise NotWritten(f"--user: there is no user {name!r} on this host") from None
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ArgumentTypeError(f"{text!r} is no address: give one such as 127.0.0.1:8300")
+    return host, int(port)
+
+
+def _prefix(text: str) -> str:
+    if not text.isascii() or not all(sign.isalnum() or sign in "_.-" for sign in text) or len(text) > 40:
+        raise ArgumentTypeError(f"{text!r} cannot begin a name: at most 40 letters, digits and _ . -")
+    return text
