@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from shiftboss.console import news, strip
+from shiftboss.console import ages, news, strip
 from shiftboss.console.people import person_of
 from shiftboss.console.results import take as result
 from shiftboss.permissions import VIEW_AUDIT
@@ -18,6 +18,7 @@ def around(request: HttpRequest, here: str) -> dict[str, Any]:
     return {
         "here": here,
         "loaded_at": timezone.now(),
+        "ages": ages.words(),
         "news": news.take(request) or result(request),
         "person": request.user,
         # only pages without a live part, which has a strip of its own, ask for it

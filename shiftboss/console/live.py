@@ -15,7 +15,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 from django_htmx.middleware import HtmxDetails
 
-from shiftboss.console import frame, strip
+from shiftboss.console import ages, frame, strip
 
 VERSION_HEADER = "Shiftboss-Version"
 
@@ -34,7 +34,7 @@ def answer(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResp
     part = "".join(
         render_to_string(f"shiftboss/_{piece}.html", context | above, request=request) for piece in ("strip", name)
     )
-    version = blake2b(part.encode(), digest_size=12).hexdigest()
+    version = blake2b(ages.without(part).encode(), digest_size=12).hexdigest()
     if not is_refresh(request):
         template = f"shiftboss/{name}.html"
     elif request.headers.get(VERSION_HEADER) == version:

@@ -9,7 +9,7 @@ from django.utils import formats, timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
-from shiftboss.console import addresses
+from shiftboss.console import addresses, ages
 from shiftboss.console.record import bounded
 from shiftboss.console.text import duration, number, visible
 from shiftboss.console.verdict import TOLERATED_WAIT_SECONDS, Finding, findings
@@ -65,7 +65,9 @@ def _context(request: HttpRequest, seen: Whole) -> dict[str, Any]:
 
 def _old(seen: Whole) -> datetime | None:
     """When the figures were seen, where that is not just now."""
-    return None if seen.overdue_seconds is None else timezone.now() - timedelta(seconds=seen.overdue_seconds)
+    if seen.overdue_seconds is None:
+        return None
+    return ages.to_second(timezone.now() - timedelta(seconds=seen.overdue_seconds))
 
 
 def _leads_to(request: HttpRequest, finding: Finding) -> str:
@@ -126,7 +128,7 @@ def _oldest(seen: Whole, jobs: str) -> Vital:
     seconds, queue = max(waits)
     address = f"{jobs}?{urlencode({'state': 'available', 'queue': queue})}"
     detail = _("in %(queue)s") % {"queue": visible(queue)}
-    return Vital(name, duration(seconds), detail, address, wrong=seconds > TOLERATED_WAIT_SECONDS)
+    return Vital(name, ages.waits(seconds, seen), detail, address, wrong=seconds > TOLERATED_WAIT_SECONDS)
 
 
 def _flow(seen: Whole, overview: str) -> Vital:

@@ -83,9 +83,8 @@ def _unseen(seen: Whole) -> list[Finding]:
     age = seen.overdue_seconds
     if age is None:
         return []
-    text = _("No maintainer looks at the record: what is shown is %(age)s old. Start one: %(command)s")
-    facts = {"age": duration(age), "command": MAINTAINER}
-    return [Finding(Level.WRONG, text % facts, timezone.now() - timedelta(seconds=age))]
+    text = _("No maintainer looks at the record: what is shown is old. Start one: %(command)s")
+    return [Finding(Level.WRONG, text % {"command": MAINTAINER}, timezone.now() - timedelta(seconds=age))]
 
 
 def _without_worker(seen: Whole) -> list[Finding]:

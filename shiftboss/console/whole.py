@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import Error
+from django.utils import timezone
 
 from shiftboss import conf
 from shiftboss.console.kept import Kept, Made
@@ -31,6 +32,9 @@ from shiftboss.queue.store.statement import run
 
 KEPT_SECONDS = 1.0
 """So long a process shows what it has read without asking again."""
+
+NOW_SECONDS = 15.0
+"""Younger counts are as good as new; their age, told on the page, would change the page each time."""
 
 ABANDONED_SECONDS = 10.0
 """A part that is older than this and twice its pace has no maintainer."""
@@ -153,6 +157,12 @@ class Whole:
     def age_seconds(self) -> float | None:
         """How old the counts are; None where nothing was ever counted."""
         return self.ages.get(Part.COUNTS)
+
+    @property
+    def counted_at(self) -> datetime | None:
+        """When the counts were made, where that is not just now."""
+        age = self.age_seconds
+        return None if age is None or age < NOW_SECONDS else timezone.now() - timedelta(seconds=age)
 
     @property
     def is_known(self) -> bool:

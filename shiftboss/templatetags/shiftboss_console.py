@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language_info, pgettext
 from django.utils.translation import gettext as _
 
-from shiftboss.console import pretty, text, traces, verdict, words
+from shiftboss.console import ages, pretty, text, traces, verdict, words
 from shiftboss.console.evidence import read as evidence_of
 from shiftboss.console.figures import CountKind, Sparkline, Tally
 from shiftboss.console.progress import read_progress
@@ -34,6 +34,11 @@ register = template.Library()
 register.filter("number", text.number)
 register.filter("rounded", lambda value: text.number(round(value)))
 register.filter("duration", text.duration)
+register.filter("lasts", ages.lasts)
+register.filter("left", ages.left)
+register.filter("waits", ages.waits)
+register.filter("runs", ages.runs)
+register.filter("begun", ages.since)
 register.filter("is_late", verdict.is_late)
 register.filter("late_after", verdict.late_after)
 register.filter("is_lost", verdict.is_lost)
@@ -142,7 +147,7 @@ def retry(name: str | None) -> str:
 @register.filter
 def since(value: datetime) -> SafeString:
     """The time from which on something is so."""
-    return _at(value, "since", text.since(value, timezone.now()))
+    return _at(ages.to_second(value), "since", text.since(value, timezone.now()))
 
 
 @register.filter
@@ -188,15 +193,7 @@ def worker_state(worker: WorkerRow) -> str:
 @register.simple_tag
 def moment(value: datetime | None) -> SafeString:
     """A time: how far it is from now, the machine's form, and the exact one in UTC as its title."""
-    if value is None:
-        return mark_safe("")
-    exact = value.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        exact.isoformat(timespec="milliseconds"),
-        text.exact(value),
-        text.relative(value, timezone.now()),
-    )
+    return mark_safe("") if value is None else ages.ago(value)
 
 
 def _at(value: datetime, form: str, said: str) -> SafeString:
@@ -211,6 +208,12 @@ def _at(value: datetime, form: str, said: str) -> SafeString:
 
 
 @register.filter
+def machine(value: datetime) -> str:
+    """A time as scripts read it."""
+    return value.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+@register.filter
 def exact_text(value: datetime) -> SafeString:
     """A time to the millisecond."""
     return _at(value, "exact", text.exact(value))
@@ -219,7 +222,8 @@ def exact_text(value: datetime) -> SafeString:
 @register.filter
 def clock(value: datetime) -> SafeString:
     """The time of day to the second."""
-    return _at(value, "clock", f"{value.astimezone(UTC):%H:%M:%S} UTC")
+    second = ages.to_second(value)
+    return _at(second, "clock", f"{second:%H:%M:%S} UTC")
 
 
 @register.simple_tag

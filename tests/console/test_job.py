@@ -51,7 +51,7 @@ def test_a_waiting_job_shows_its_facts(browser: Client) -> None:
     assert fact(page, "Owner") == "user_123"
     assert re.search(r"^(now|\d+ s ago) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$", fact(page, "Enqueued"))
     assert "No attempt has ended yet." in page
-    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT[\d:.]+\+00:00" title="[^"]* UTC">', page)
+    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT[\d:.]+\+00:00" title="[^"]* UTC" data-ages="ago">', page)
 
 
 def test_a_running_job_shows_its_lease_and_worker(browser: Client) -> None:

@@ -3,14 +3,13 @@
 import html
 import json
 import re
-from datetime import timedelta
 
 import pytest
 from django.http import HttpResponse
 from django.test import Client
-from django.utils import timezone
 
 from tests.console import scenes
+from tests.store.making import execute
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.requirement("C3")
@@ -34,19 +33,41 @@ def test_a_refresh_is_answered_with_the_live_part_alone(browser: Client) -> None
     assert "csrf" not in part
 
 
-@pytest.mark.parametrize("address", ["/", "/jobs/?state=available", "/jobs/{job}/", "/queues/", "/audit/"])
-def test_a_refresh_of_an_unchanged_page_has_no_content(browser: Client, address: str) -> None:
-    # A day ago, so that no relative time moves on between the two requests.
-    job_id = scenes.job(due_at=timezone.now() - timedelta(days=3))
-    address = address.format(job=job_id)
+FIGURES = ["/", "/jobs/", "/queues/", "/queues/one/?queue=mail", "/workers/", "/workers/{worker}/", "/quarantine/"]
+
+
+@pytest.mark.parametrize("address", [*FIGURES, "/jobs/?state=available", "/jobs/{job}/", "/audit/", "/backfills/"])
+def test_a_refresh_has_no_content_while_nothing_but_the_clock_has_changed(browser: Client, address: str) -> None:
+    worker = scenes.worker("mail")
+    scenes.quarantined_job(scenes.worker("default"))
+    scenes.job(queue="mail")
+    scenes.claimed(worker, queue="mail")
+    job_id = scenes.job(queue="mail")
+    address = address.format(job=job_id, worker=worker)
 
     def unchanged() -> bool:
         answer = refresh(browser, address, version(browser.get(address)))  # type: ignore[arg-type]
         assert answer.status_code == (200 if answer.content else 204)
         return answer.status_code == 204
 
-    # A second may pass between the two requests and age a time on the page: then once more.
+    # A time may fall to the one second or the next by how long the answers took: then once more.
     wait_for(unchanged, seconds=20)
+
+
+@pytest.mark.requirement("B7")
+def test_a_page_says_when_counts_were_made_once_that_is_long_ago_and_is_the_same_until_the_next(
+    browser: Client,
+) -> None:
+    scenes.job(queue="mail")
+    assert "The counts are a few seconds old" in browser.get("/queues/").content.decode()
+    with scenes.maintained():
+        execute("update shiftboss_sample set at = at - interval '1 minute' where part = 'counts'")
+        page = browser.get("/queues/")
+        assert re.search(r"Counted at <time [^>]*>\d\d:\d\d:\d\d UTC</time>", page.content.decode())
+        wait_for(
+            lambda: refresh(browser, "/queues/", version(browser.get("/queues/"))).status_code == 204,  # type: ignore[arg-type]
+            seconds=20,
+        )
 
 
 def test_a_refresh_of_a_changed_page_has_the_new_part_and_its_version(browser: Client) -> None:

@@ -1,10 +1,8 @@
 """The list of jobs: what is searched for, newest first, a page at a time."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
 from shiftboss.console import columns, filters, joblist, live, revealing
 from shiftboss.console.columns import VIEW_ARGUMENTS
@@ -16,9 +14,6 @@ from shiftboss.console.whole import whole
 from shiftboss.queue.states import WAITING
 from shiftboss.queue.store import read
 from shiftboss.queue.store.search import ALL, Order
-
-NOW_SECONDS = 15.0
-"""Younger counts are as good as new; their age, told on the page, would change the page each time."""
 
 
 def index(request: HttpRequest) -> HttpResponse:
@@ -65,13 +60,6 @@ def index(request: HttpRequest) -> HttpResponse:
         "reveal": may_reveal and (wanted is not asked or any(one.shows_arguments for one in shown)),
         "waiting": WAITING,
         "cap": read.FINISHED_CAP,
-        "counted_at": _counted_at(seen.age_seconds),
+        "counted_at": seen.counted_at,
     }
     return live.answer(request, "jobs", context)
-
-
-def _counted_at(age_seconds: float | None) -> datetime | None:
-    """When the counts were made, where that is not just now."""
-    if age_seconds is None or age_seconds < NOW_SECONDS:
-        return None
-    return timezone.now() - timedelta(seconds=age_seconds)
