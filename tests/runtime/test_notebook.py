@@ -12,6 +12,7 @@ from shiftboss.queue.contract import Claimed, Lease, Note, NoteKind, Settlement
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.outcomes import Done, Outcome
 from shiftboss.queue.runtime import notebook
+from shiftboss.queue.runtime.budget import Budget
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.keeper import Keeper
 from shiftboss.queue.runtime.loop import Loop
@@ -290,18 +291,34 @@ def test_events_over_the_number_are_counted_and_told(desk: Desk, monkeypatch: py
 
 
 def test_batches_are_bounded_in_number_and_in_size(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "MAX_BATCH", 2)
+    monkeypatch.setattr(desk.book, "_budget", Budget(2, 1000))
     for number in range(5):
         desk.book.add(desk.held(number), event(str(number)))
     for _ in range(3):
         once(desk)
     assert [len(call) for call in desk.record.calls] == [2, 2, 1]
-    monkeypatch.setattr(notebook, "MAX_BATCH_CHARACTERS", 1)
+    monkeypatch.setattr(desk.book, "_budget", Budget(1000, 1))
     for number in range(2):
         desk.book.add(desk.held(number), event(str(number)))
     for _ in range(2):
         once(desk)
     assert [len(call) for call in desk.record.calls[3:]] == [1, 1]
+
+
+def test_the_notes_of_one_run_that_take_too_long_come_again_in_parts(desk: Desk) -> None:
+    one = desk.held(1)
+    names = [str(number) for number in range(20)]
+    for name in names:
+        desk.book.add(one, event(name))
+    for _ in range(9):  # from a thousand down to less than 20
+        desk.record.away = True
+        with pytest.raises(StoreUnavailable):
+            once(desk)
+    desk.record.away = False
+    while len(desk.written()) < len(names):
+        once(desk)
+    assert desk.written() == [(1, name) for name in names]
+    assert len(desk.record.calls) > 1
 
 
 @pytest.mark.requirement("B12")

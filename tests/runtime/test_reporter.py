@@ -117,6 +117,37 @@ def test_one_that_cannot_be_written_holds_nobody_up_and_is_kept() -> None:
     assert (scene.reporter.pending, scene.reporter.trouble) == (0, False)
 
 
+def test_a_batch_that_takes_too_long_comes_again_in_smaller_ones_until_it_gets_through() -> None:
+    scene = Scene(16)
+    even = list(range(2, 17, 2))
+    for job_id in even:
+        scene.add(job_id)
+
+    def slow(verb: str, ids: list[int]) -> None:
+        if len(ids) > 3:
+            raise StoreUnavailable("no answer in time")
+
+    scene.record.answer = slow
+    tries = 0
+    while scene.reporter.pending:
+        tries += 1
+        try:
+            scene.write()
+        except StoreUnavailable:
+            continue
+        assert len(scene.record.calls) == 1
+    assert tries < 30
+    assert len(scene.holdings) == 8  # the odd ones, which have not ended
+
+
+def test_a_result_that_is_larger_than_any_batch_is_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporter, "MAX_BATCH_CHARACTERS", 4)
+    scene = Scene()
+    for job_id in (2, 4, 6):
+        scene.add(job_id, Done('"more than four"', 1))
+    assert [scene.write() for _ in range(3)] == [[("complete", [job_id])] for job_id in (2, 4, 6)]
+
+
 def test_one_that_is_busy_is_offered_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporter, "BUSY_SECONDS", 0.01)
     scene = Scene()

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from shiftboss.queue.contract import Claimed
+from shiftboss.queue.runtime.budget import Budget
 from shiftboss.queue.runtime.marks import Marks
 
 REST_SHARE = 20
 """Of a rested intake: a claim that brought nothing and took t is followed by none for 20·t."""
 SHORTEST_REST_SECONDS = 0.05
+MAX_CLAIM = 1024
+"""More jobs are leased by several claims."""
 
 
 class Intake:
@@ -25,11 +28,12 @@ class Intake:
         self._appetite = appetite
         self._rested = rested
         self._rests_until = 0.0
+        self._budget = Budget(MAX_CLAIM)
 
     @property
     def want(self) -> int:
         """How many jobs to lease now."""
-        return self._appetite() if self.tasks else 0
+        return min(self._appetite(), self._budget.rows) if self.tasks else 0
 
     def open_queues(self, now: float) -> list[str]:
         """Queues in which a claim may find something now."""
@@ -37,8 +41,13 @@ class Intake:
 
     def claimed(self, jobs: Sequence[Claimed], *, began: float, now: float) -> None:
         """Note what a claim brought."""
+        self._budget.passed()
         if self._rested and not jobs:
             self._rests_until = now + max(SHORTEST_REST_SECONDS, REST_SHARE * (now - began))
+
+    def missed(self) -> None:
+        """Note that a claim got no answer in time: what it leased is lost, so the next one takes less."""
+        self._budget.failed()
 
     def next_try(self) -> float:
         """When a claim is worth the next try."""

@@ -358,7 +358,11 @@ class Keeper:
     async def _claim(self, intake: Intake, queue: str, want: int) -> int:
         began = self._clock()
         after = intake.marks.start(queue, began)
-        jobs = await self._client.claim(queue, sorted(intake.tasks), want, after)
+        try:
+            jobs = await self._client.claim(queue, sorted(intake.tasks), want, after)
+        except StoreUnavailable:
+            intake.missed()
+            raise
         now = self._clock()
         intake.marks.claimed(queue, after, jobs, limit=want, began=began, now=now)
         intake.claimed(jobs, began=began, now=now)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from shiftboss.queue.contract import Lease, Note, NoteKind, Settlement
 from shiftboss.queue.outcomes import Outcome
+from shiftboss.queue.runtime.budget import Budget
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.notes import DROPPED
 from shiftboss.queue.runtime.ports import QueueClient
@@ -64,6 +65,7 @@ class Notebook:
         self._report = report
         self._pages: dict[Lease, _Page] = {}
         self._busy: set[Lease] = set()
+        self._budget = Budget(MAX_BATCH, MAX_BATCH_CHARACTERS)
         self._some = asyncio.Event()
         self._events = 0
 
@@ -136,7 +138,7 @@ class Notebook:
         batch: list[_Page] = []
         number = characters = 0
         for page in [page for page in self._pages.values() if page.waits]:
-            if number >= MAX_BATCH or characters >= MAX_BATCH_CHARACTERS:
+            if number >= self._budget.rows or (batch and characters >= self._budget.characters):
                 break
             if page.held.lost or self._holdings.get(page.lease) is None:
                 # Nothing is submitted after the lease is lost.
@@ -147,10 +149,10 @@ class Notebook:
                 told = Note(NoteKind.EVENT, f'{{"dropped":{page.dropped}}}', DROPPED)
                 page.notes.append((told, None))
                 page.dropped, self._events = 0, self._events + 1
-            page.writing = len(page.notes)
+            page.writing = min(len(page.notes), self._budget.rows - number)
             batch.append(page)
             number += page.writing
-            characters += sum(len(note.data) for note, _ in page.notes if note is not None)
+            characters += sum(len(note.data) for note, _ in page.notes[: page.writing] if note is not None)
         return batch
 
     async def _write(self, batch: Sequence[_Page]) -> None:
@@ -161,8 +163,10 @@ class Notebook:
             settlement = await self._client.note(items) if items else Settlement()
         except Exception:
             self.trouble = True
+            self._budget.failed()
             raise
         self.trouble = False
+        self._budget.passed()
         for page in batch:
             told = {"job": page.lease.job_id, "fence": page.lease.fence}
             if page.lease in settlement.busy:

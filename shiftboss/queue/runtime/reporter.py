@@ -8,6 +8,7 @@ from typing import Any
 
 from shiftboss.queue.contract import Lease, Settlement
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Outcome, Quarantined, Released, Snoozed
+from shiftboss.queue.runtime.budget import Budget
 from shiftboss.queue.runtime.holdings import Held, Holdings
 from shiftboss.queue.runtime.ports import QueueClient
 
@@ -23,7 +24,8 @@ Write = Callable[[Sequence[tuple[Lease, Any]]], Awaitable[Settlement]]
 class Reporter:
     """A queue of outcomes for each kind; `run_once()` writes one batch of each.
 
-    While the record cannot be reached nothing is lost: `trouble` is set, and the keeper leases no more.
+    While the record cannot be reached nothing is lost: `trouble` is set, and the keeper leases no more. What
+    took too long as one batch comes again in smaller ones.
     `characters` is the size of the results and tracebacks that wait; `settled` is told of what the record holds.
     """
 
@@ -46,6 +48,7 @@ class Reporter:
         }
         # Of tasks that ask for `durable="each"`: each is written alone, and waits for no batch of another kind.
         self._alone: deque[tuple[Lease, Outcome]] = deque()
+        self._budget = Budget(MAX_BATCH, MAX_BATCH_CHARACTERS)
         self._some = asyncio.Event()
         self._busy = 0
         self.characters = 0
@@ -77,7 +80,7 @@ class Reporter:
             await self._write_alone(errors)
             if queue := self._pending[kind]:
                 try:
-                    await self._write(queue, write, _take(queue))
+                    await self._write(queue, write, _take(queue, self._budget))
                 except Exception as error:
                     errors.append(error)
         await self._write_alone(errors)
@@ -108,9 +111,11 @@ class Reporter:
             settlement = await write(batch)
         except BaseException:
             queue.extendleft(reversed(batch))
+            self._budget.failed()
             raise
         finally:
             self._busy -= len(batch)
+        self._budget.passed()
         self._answered(queue, batch, settlement)
 
     def _answered(
@@ -136,11 +141,11 @@ class Reporter:
         self._some.set()
 
 
-def _take(queue: deque[tuple[Lease, Outcome]]) -> list[tuple[Lease, Outcome]]:
+def _take(queue: deque[tuple[Lease, Outcome]], budget: Budget) -> list[tuple[Lease, Outcome]]:
     """Take a batch out: bounded in number and in size, so that no statement takes long."""
     batch: list[tuple[Lease, Outcome]] = []
     characters = 0
-    while queue and len(batch) < MAX_BATCH and characters < MAX_BATCH_CHARACTERS:
+    while queue and len(batch) < budget.rows and (not batch or characters < budget.characters):
         item = queue.popleft()
         batch.append(item)
         characters += _size(item[1])
