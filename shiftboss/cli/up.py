@@ -14,7 +14,16 @@ from django.db import connections
 from shiftboss import conf
 from shiftboss.cli.command import Commands, Refused
 from shiftboss.cli.project import activate, path_of
-from shiftboss.supervisor_conf import foreground, installation, places, prepare, programs, render, web
+from shiftboss.supervisor_conf import (
+    foreground,
+    incarnations,
+    installation,
+    places,
+    prepare,
+    programs,
+    render,
+    web,
+)
 from shiftboss.supervisor_conf.installation import BUNDLED, Installation
 from shiftboss.supervisor_conf.postgres import Postgres
 from shiftboss.supervisor_conf.prepare import OPERATOR, PASSWORD_FILE
@@ -63,7 +72,9 @@ def up(given: argparse.Namespace) -> int:
         programs.refuse_foreign_users(conf.get(), wanted)
         password = prepare.prepare(wanted, say=_say)
         wanted.save()
-        text = render.render(wanted, programs.programs(conf.get(), wanted))
+        found = programs.programs(conf.get(), wanted)
+        text = render.render(wanted, found)
+        incarnations.make_folders(home, found)
         _greet(wanted, password)
         return foreground.run(wanted, text, say=_say)
 

@@ -11,7 +11,7 @@ from typing import Any
 from shiftboss import conf
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.launch import project_paths, settings_module
-from shiftboss.supervisor_conf import comparison, installation, places, programs, render, systemd
+from shiftboss.supervisor_conf import comparison, incarnations, installation, places, programs, render, systemd
 from shiftboss.supervisor_conf.foreground import CONFIGURATION
 from shiftboss.supervisor_conf.installation import Installation, write_private, write_whole
 
@@ -121,15 +121,17 @@ def answer(given: Mapping[str, Any]) -> Answer:
         return Answer("\n".join(f"# --- {name}\n{text}" if name else text for name, text in made.items()), remarks)
     if noted:
         raise NotWritten(f"`shiftboss up` writes {home / CONFIGURATION} itself at each start: leave --output out")
-    return _write(given, made, wanted, remarks)
+    return _write(given["output"].absolute(), made, wanted, found, remarks)
 
 
-def _write(given: Mapping[str, Any], made: Mapping[str, str], wanted: Installation, remarks: list[str]) -> Answer:
-    output: Path = given["output"].absolute()
+def _write(
+    output: Path, made: Mapping[str, str], wanted: Installation, found: list[programs.Program], remarks: list[str]
+) -> Answer:
     try:
         if "" in made:
             places.make_home(wanted.home)
             places.private_folder(wanted.logs)
+            incarnations.make_folders(wanted.home, found)
             write_private(output, made[""])
             return Answer(f"written: {output}", remarks)
         for name, text in made.items():

@@ -89,14 +89,18 @@ def refuse_foreign_users(config: Config, installation: Installation) -> None:
 
 def account(pool: Pool) -> pwd.struct_passwd:
     """The entry of the user of a pool that names one. Raises RenderError where this host does not know them."""
-    name = pool.user or ""
     try:
-        return pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+        return account_of(pool.user or "")
     except KeyError:
         raise RenderError(
-            f'SHIFTBOSS["POOLS"][{pool.name!r}]["user"]: there is no user {name!r} on this host: make one, or '
-            "write the configuration on the host that uses it"
+            f'SHIFTBOSS["POOLS"][{pool.name!r}]["user"]: there is no user {pool.user!r} on this host: make one, '
+            "or write the configuration on the host that uses it"
         ) from None
+
+
+def account_of(user: str) -> pwd.struct_passwd:
+    """The entry of a user, given by name or number. Raises KeyError."""
+    return pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
 
 
 def python(*words: str) -> list[str]:

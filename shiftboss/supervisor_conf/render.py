@@ -7,13 +7,15 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from configparser import Error as ConfigParserError
 from configparser import RawConfigParser
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from shiftboss.supervisor_conf import places, programs
+from shiftboss.supervisor_conf import incarnations, launcher, places, programs
 from shiftboss.supervisor_conf.installation import Installation
 from shiftboss.supervisor_conf.programs import KILL_MARGIN_SECONDS, Program, RenderError
 
@@ -64,7 +66,7 @@ def render(
     parts += [_text(name, options) for name, options in head.items()]
     for program in found:
         log = _log(installation, program.name) if surroundings else f"{installation.logs.name}/{program.name}.log"
-        parts.append(_text(f"program:{program.name}", _section(program, log, env_file), about=program.about))
+        parts.append(_text(f"program:{program.name}", _section(program, home, log, env_file), about=program.about))
     return "\n".join(parts)
 
 
@@ -80,18 +82,19 @@ def include(
     begin with `prefix`, and absolute paths. Raises RenderError.
     """
     parts = [HEAD.format(settings=installation.settings) + "\n"]
-    for program in found:
-        name = prefix + program.name
-        log = _log(installation, name)
+    for program in (replace(one, name=prefix + one.name) for one in found):
+        log = _log(installation, program.name)
         # A user of their own need not be let into the home, and supervisord enters it as that user.
         folder = "/" if program.user else value(installation.home)
-        options = {"directory": folder} | _section(program, log, env_file, surroundings=surroundings)
+        options = {"directory": folder} | _section(
+            program, installation.home, log, env_file, surroundings=surroundings
+        )
         if any("%(here)s" in text for text in options.values()):
             raise RenderError(
                 f"{program.name} has a %(here)s in its environment or command: in a file that is included, "
                 "supervisord puts a folder in its place, however it is written; put it into the file of --env-file"
             )
-        parts.append(_text(f"program:{name}", options, about=program.about))
+        parts.append(_text(f"program:{program.name}", options, about=program.about))
     return "\n".join(parts)
 
 
@@ -150,10 +153,10 @@ def _text(name: str, options: Mapping[str, str], *, about: str = "") -> str:
 
 
 def _section(
-    program: Program, log: str, env_file: Path | None, *, surroundings: Mapping[str, str] | None = None
+    program: Program, home: Path, log: str, env_file: Path | None, *, surroundings: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     options = {
-        "command": value(shlex.join(supervised(program, env_file=env_file))),
+        "command": value(shlex.join(supervised(program, home, env_file=env_file))),
         "priority": str(program.priority),
         "startsecs": str(program.start_seconds),
         "startretries": str(program.start_retries),
@@ -174,12 +177,16 @@ def _section(
     return options | ({"environment": environment(values)} if values else {})
 
 
-def supervised(program: Program, *, env_file: Path | None = None) -> list[str]:
-    """The command line that supervisord runs: it ends with supervisord, and within its limit of memory."""
-    words = places.dies_with_parent(program.dies_by)
-    if program.memory_limit_mb:
-        words += _limited(program.memory_limit_mb)
-    return [*words, *programs.behind_gate(program, env_file=env_file)]
+def supervised(program: Program, home: Path, *, env_file: Path | None = None) -> list[str]:
+    """The command line that supervisord runs: a launcher, and the program with its limit of memory.
+
+    Both end by the same signal when their parent dies: the launcher with supervisord, the program with it.
+    """
+    dies = places.dies_with_parent(program.dies_by)
+    notes = str(incarnations.folder(home, program.user))
+    limited = _limited(program.memory_limit_mb) if program.memory_limit_mb else []
+    command = [*dies, *limited, *programs.behind_gate(program, env_file=env_file)]
+    return [*dies, sys.executable, "-I", "-S", launcher.__file__, notes, program.name, "--", *command]
 
 
 def _limited(megabytes: int) -> list[str]:

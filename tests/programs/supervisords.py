@@ -46,18 +46,20 @@ class Supervisord:
 def supervisord(file: Path, socket: Path, **environment: str) -> Iterator[Supervisord]:
     """Run one with this configuration, which names this socket, for the length of the block."""
     words = [*places.dies_with_parent("TERM"), *programs.python("supervisor.supervisord", "-n", "-c", str(file))]
-    process = subprocess.Popen(
-        words,
-        cwd=file.parent,
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    said = file.with_suffix(".said")
+    with said.open("w") as output:
+        process = subprocess.Popen(
+            words,
+            cwd=file.parent,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
     found: list[psutil.Process] = []
     try:
         wait_for(lambda: process.poll() is not None or control.is_running(socket), seconds=START_SECONDS)
-        assert process.poll() is None, f"supervisord refuses {file}"
+        assert process.poll() is None, said.read_text()
         running = Supervisord(socket, process)
         yield running
     finally:

@@ -69,7 +69,9 @@ def test_no_database_of_our_own_is_started_beside_a_given_one(tmp_path: Path) ->
 def test_all_but_the_database_wait_behind_the_gate(tmp_path: Path) -> None:
     given = replace(installation(tmp_path, embedded=True), first_command="check")
     for program in programs.programs(Config(), given):
-        assert ("shiftboss.supervisor_conf.gate" in render.supervised(program)) == (program.name != "postgres")
+        assert ("shiftboss.supervisor_conf.gate" in render.supervised(program, tmp_path)) == (
+            program.name != "postgres"
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """`manage.py shiftboss_supervisor_conf`: what it writes, and what supervisord and systemd make of it."""
 
 import os
+import pwd
+import re
 import shutil
 import stat
 import subprocess
@@ -16,10 +18,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from shiftboss import conf
-from shiftboss.supervisor_conf import env_file, programs, render
+from shiftboss.supervisor_conf import env_file, incarnations, places, programs, render
 from shiftboss.supervisor_conf.programs import Program, RenderError
-from tests.processes import runs
-from tests.programs.supervisords import Supervisord, supervisord
+from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
 from tests.programs.test_render import installation, parsed, sections
 from tests.waiting import wait_for
 
@@ -88,9 +89,8 @@ def test_what_is_written_is_what_supervisord_reads(pools: object, tmp_path: Path
         "internal",
         str(tmp_path),
     )
-    assert heavy.command.startswith(
-        f"{shutil.which('setpriv')} --pdeathsig TERM {shutil.which('prlimit')} --data="
-    )
+    limited = f"{shutil.which('setpriv')} --pdeathsig TERM {shutil.which('prlimit')} --data={512 << 20} "
+    assert f" worker-heavy-1 -- {limited}" in heavy.command
     assert f"{sys.executable} -P -m django shiftboss_worker --pool heavy" in heavy.command
     assert "; worker of the pool heavy; queues: heavy; 8 slots; trust: internal\n" in text
 
@@ -127,40 +127,46 @@ def team(folder: Path, included: str) -> tuple[Path, Path]:
     return file, socket
 
 
-def test_beside_other_programs_of_a_supervisord_that_is_there_already(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    home = tmp_path / "home"
+def test_beside_other_programs_of_a_supervisord_that_is_there_already(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir()
     given = replace(installation(home), settings="shiftboss.site.settings")
-    limited = idle("limited", environment=AWKWARD, memory_limit_mb=512)
-    silent = idle("web", user="nobody" if os.geteuid() == 0 else None)
-    text = render.include(given, [limited, silent], prefix="shiftboss-", surroundings=given.surroundings())
-    file, socket = team(tmp_path, text)
+    other, python = _somebody_else()
+    found = [
+        idle("limited", environment=AWKWARD, memory_limit_mb=512),
+        replace(idle("web", user=other), command=["sh", "-c", "exit 3"], start_seconds=0),
+    ]
+    incarnations.make_folders(home, found)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", python)
+        text = render.include(given, found, prefix="shiftboss-", surroundings=given.surroundings())
+    file, socket = team(home.parent, text)
     with supervisord(file, socket) as running:
         assert set(running.programs()) == {"web", "shiftboss-web", "shiftboss-limited"}
-        pid = running.pid_of("shiftboss-limited")
-        process = psutil.Process(pid)
-        wait_for(lambda: process.name() == "sleep", seconds=20)
-        found = environment_of(pid)
-        assert {name: found[name] for name in AWKWARD} == AWKWARD
-        assert found["DJANGO_SETTINGS_MODULE"] == "shiftboss.site.settings"
+        launcher = psutil.Process(running.pid_of("shiftboss-limited"))
+        [process] = wait_for(launcher.children, seconds=START_SECONDS)
+        wait_for(lambda: process.name() == "sleep", seconds=START_SECONDS)
+        given_to = environment_of(process.pid)
+        assert {name: given_to[name] for name in AWKWARD} == AWKWARD
+        assert given_to["DJANGO_SETTINGS_MODULE"] == "shiftboss.site.settings"
         assert process.cwd() == str(home)
-        assert (
-            "Max data size             536870912            536870912" in Path(f"/proc/{pid}/limits").read_text()
-        )
+        limits = Path(f"/proc/{process.pid}/limits").read_text()
+        assert re.search(r"Max data size +536870912 +536870912", limits)
         assert running.programs()["shiftboss-limited"]["logfile"] == str(home / "log" / "shiftboss-limited.log")
-        if os.geteuid() == 0:
-            assert psutil.Process(running.pid_of("shiftboss-web")).username() == "nobody"
-        below = running.below()
-        os.kill(running.process.pid, 9)
-        ours = [one for one in below if one.pid != 0 and "home" in _folder_of(one)]
-        wait_for(lambda: not any(map(runs, ours)), seconds=20)
+        notes = incarnations.folder(home, other)
+        ended = wait_for(lambda: incarnations.noted(notes, ["shiftboss-web"]), seconds=START_SECONDS)
+        assert ended[0].code in (3, None)
+        assert ended[0].file.owner() == (other or ME)
 
 
-def _folder_of(process: psutil.Process) -> str:
-    try:
-        return process.cwd()
-    except psutil.Error:
-        return ""
+def _somebody_else() -> tuple[str | None, str]:
+    """A user whom supervisord can run programs as, if there is one, and a Python that they can run."""
+    account = places.unprivileged()
+    for executable in (sys.executable, "/usr/bin/python3"):
+        if account and account.can("-x", Path(executable)) and account.can("-r", Path(places.__file__)):
+            return pwd.getpwuid(account.uid).pw_name, executable
+    return None, sys.executable
 
 
 def test_what_supervisord_cannot_hold_is_refused_by_its_name_and_not_shown(tmp_path: Path) -> None:
@@ -183,7 +189,7 @@ def test_a_memory_limit_is_felt_by_the_program_that_passes_it(tmp_path: Path) ->
     greedy = Program(
         name="greedy", command=[sys.executable, "-c", code], priority=1, stop_seconds=1, memory_limit_mb=256
     )
-    assert subprocess.run(render.supervised(greedy), check=False).returncode == 7
+    assert subprocess.run(render.supervised(greedy, tmp_path), check=False).returncode == 7
 
 
 @pytest.mark.parametrize(
