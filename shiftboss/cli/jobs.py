@@ -25,7 +25,7 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json, block, cell, moment, table
 from shiftboss.cli.project import open_record
-from shiftboss.console import evidence, listing, pretty, words
+from shiftboss.console import evidence, listing, pretty, revealing, words
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.listing import job as as_job
 from shiftboss.console.sight import Seen, seen
@@ -167,10 +167,10 @@ def declare(commands: Commands) -> None:
     showing.add_argument("id", type=identity, metavar="ID")
     take_person(showing)
     take_format(showing)
-    revealing = group.add("reveal", reveal, help="Print the arguments of a job", epilog=REVEAL_EXAMPLES)
-    revealing.add_argument("id", type=identity, metavar="ID")
-    take_reason(revealing, needed=False)
-    take_person(revealing)
+    telling = group.add("reveal", reveal, help="Print the arguments of a job", epilog=REVEAL_EXAMPLES)
+    telling.add_argument("id", type=identity, metavar="ID")
+    take_reason(telling, needed=False)
+    take_person(telling)
     for act in CALLS:
         _declare_act(group, act)
 
@@ -225,13 +225,15 @@ def list_jobs(given: argparse.Namespace) -> int:
     if given.before is not None and given.after is not None:
         raise WrongUsage("give --before or --after, not both")
     open_record(given)
-    require(VIEW, by=person_of(given))
+    person = person_of(given)
+    require(VIEW, by=person)
     which = {"queue": given.queue, "before": given.before, "after": given.after, "limit": given.limit}
     if given.query is None:
         page = listing.jobs(given.state or State, **which)
     else:
         try:
-            page = listing.found(given.query, given.state or State, by=person_of(given), **which)
+            revealing.search(given.query, by=person)
+            page = listing.found(given.query, given.state or State, by=person, **which)
         except BadFilter as problem:
             raise WrongUsage(str(problem)) from None
     if given.format == "json":

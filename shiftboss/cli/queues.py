@@ -12,7 +12,7 @@ from shiftboss.cli.acting import check_reason, permitted, person_of, worded
 from shiftboss.cli.command import Commands, take_format, take_person, take_reason
 from shiftboss.cli.output import as_json, cell, moment, table
 from shiftboss.cli.project import open_record
-from shiftboss.console import standing
+from shiftboss.console import standing, whole
 from shiftboss.permissions import NEED_REASON, VIEW, Act, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.states import LIVE, State
@@ -96,12 +96,13 @@ def declare(commands: Commands) -> None:
 def list_queues(given: argparse.Namespace) -> int:
     """Print the queues with what they hold."""
     open_record(given)
-    require(VIEW, by=person_of(given))
-    counts, workers, pauses, limits = standing.ask()
-    listed = standing.queues(counts, workers, pauses, limits)
+    person = person_of(given)
+    require(VIEW, by=person)
+    report = standing.queues(whole.looked(), authority=person.authority)
     if given.format == "json":
-        print(as_json({"queues": listed, "capped": any(count.capped for count in counts)}))
+        print(as_json(report))
         return 0
+    listed = report["queues"]
     live = [state for state in State if state in LIVE]
     heads = ("QUEUE", *(state.upper() for state in live), "WORKERS", "LIMIT", "PAUSED")
     rows = [
@@ -184,7 +185,8 @@ def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) 
 
 def _warn_of_unknown(names: Sequence[str | None]) -> None:
     """A name that nothing uses is likely mistyped; it is paused all the same, for the jobs to come."""
-    known = {queue["queue"] for queue in standing.queues(*standing.ask()[:2], [], [])}
+    report = standing.queues(whole.looked(), authority=SYSTEM)
+    known = {queue["queue"] for queue in report["queues"] if queue["states"] or queue["live_workers"]}
     for name in names:
         if name not in known:
             doubt = f"shiftboss: queue {cell(name)} has no job and no live worker: is it the right name?"

@@ -8,7 +8,8 @@ from shiftboss.cli.command import Commands, take_format
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
 from shiftboss.cli.queues import limit_words
-from shiftboss.console import standing
+from shiftboss.console import standing, whole
+from shiftboss.queue.authority import System
 
 STOPPED_SHOWN_SECONDS = 600
 """How long a worker that has stopped stays in the words of `status`; its JSON tells of all."""
@@ -20,7 +21,10 @@ examples:
 
 the JSON object:
   states     {STATE: jobs} over all queues, every state
-  capped     true where a count of finished jobs stops at a limit: there are at least that many
+  capped     true where a count stops at a limit: there are at least that many
+  ages_seconds   {PART: seconds}: how old what was seen is of "counts", the live jobs, "finished", "waits" and
+             "leases", the available and running ones, "quarantine", "workers", "rates" and "minutes"; a part that
+             nobody has ever looked at is missing
   queues     [{"queue", "states": {STATE: jobs}, "oldest_available_seconds", "live_workers",
              "paused": null or {"paused_at", "paused_by", "reason"},
              "limit": null or {"concurrency", "sequential", "set_by", "taken"}}]
@@ -29,7 +33,8 @@ the JSON object:
              "code_version", "started_at", "ordered", "ordered_by", "ordered_at", "tainted", "dropped",
              "resources": {NAME: {"made", "lent", "waiting"}}}]
   oldest_available_seconds   how long the longest-waiting available job has been due; null without one
-  warnings   [TEXT]: queues that are paused, or where jobs wait that no live worker serves
+  warnings   [TEXT]: no maintainer looks at the record; queues that are paused, or where jobs wait that no live
+             worker serves
 """
 
 
@@ -42,13 +47,13 @@ def declare(commands: Commands) -> None:
 def status(given: argparse.Namespace) -> int:
     """Print what the queues hold and how the workers are."""
     open_record(given)
-    report = standing.report(*standing.ask())
+    report = standing.report(whole.looked(), authority=System())
     print(as_json(report) if given.format == "json" else _as_text(report))
     return 0
 
 
 def _as_text(report: dict[str, Any]) -> str:
-    lines = ["Jobs" + (" (counts of finished jobs are capped)" if report["capped"] else "")]
+    lines = [f"Jobs ({_counted(report)})"]
     width = max((len(queue["queue"]) for queue in report["queues"]), default=0)
     for queue in report["queues"]:
         held = "  ".join(f"{state} {jobs:,}" for state, jobs in queue["states"].items())
@@ -64,6 +69,13 @@ def _as_text(report: dict[str, Any]) -> str:
     lines.append("Workers")
     shown = [_worker_as_text(worker) for worker in report["workers"] if not _is_long_stopped(worker)]
     return "\n".join([*lines, *(shown or ["  none"])])
+
+
+def _counted(report: dict[str, Any]) -> str:
+    """How old the counts are, and where they stop."""
+    age = report["ages_seconds"].get("counts")
+    told = "not counted yet" if age is None else f"counted {age:.1f} s ago"
+    return told + (", some are capped" if report["capped"] else "")
 
 
 def _worker_as_text(worker: dict[str, Any]) -> str:

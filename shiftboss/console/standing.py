@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shiftboss.console.stored import dumps
-from shiftboss.queue.authority import System
+from shiftboss.console.verdict import MAINTAINER
+from shiftboss.console.whole import Whole
+from shiftboss.queue.authority import Authority
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store import queues as store
 from shiftboss.queue.store import read
-from shiftboss.queue.store.queues import Limited, Pause
-from shiftboss.queue.store.read import Count, WorkerRow
+from shiftboss.queue.store.queues import Limited
+from shiftboss.queue.store.read import WorkerRow
+from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
 OF_A_WORKER = [
     "id",
     "pool",
@@ -43,42 +45,49 @@ OF_A_WORKER = [
 ]
 
 
-def ask() -> tuple[list[Count], list[WorkerRow], list[Pause], list[Limited]]:
-    """What `report` and `queues` are made of."""
-    return (
-        run(read.counts(authority=SYSTEM)),
-        run(read.workers(authority=SYSTEM)),
-        run(store.pauses(authority=SYSTEM)),
-        run(store.limits(authority=SYSTEM)),
-    )
-
-
-def report(
-    counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause], limits: Sequence[Limited]
-) -> dict[str, Any]:
-    """All states, queues and workers, and what is worth a warning."""
+def report(seen: Whole, *, authority: Authority) -> dict[str, Any]:
+    """All states, queues and workers, what is worth a warning, and how old what was seen of each part is."""
+    workers = run(read.workers(authority=authority))
+    listed = _queues(seen, workers, run(store.limits(authority=authority)))
     totals: Counter[str] = Counter()
-    for count in counts:
+    for count in seen.counts:
         totals[str(count.state)] += count.jobs
-    listed = queues(counts, workers, pauses, limits)
-    ages = [queue["oldest_available_seconds"] for queue in listed]
+    waits = [queue["oldest_available_seconds"] for queue in listed]
     return {
         "states": {str(state): totals[str(state)] for state in State},
-        "capped": any(count.capped for count in counts),
+        "capped": _capped(seen),
+        "ages_seconds": _ages(seen),
         "queues": listed,
         "workers": [worker(one) for one in workers],
-        "oldest_available_seconds": max((age for age in ages if age is not None), default=None),
-        "warnings": [text for queue in listed for text in _warnings(queue)],
+        "oldest_available_seconds": max((wait for wait in waits if wait is not None), default=None),
+        "warnings": [*_unattended(seen), *(text for queue in listed for text in _warnings(queue))],
     }
 
 
-def queues(
-    counts: Sequence[Count], workers: Sequence[WorkerRow], pauses: Sequence[Pause], limits: Sequence[Limited]
-) -> list[dict[str, Any]]:
+def queues(seen: Whole, *, authority: Authority) -> dict[str, Any]:
     """Each queue that has jobs or live workers, or is paused or limited, by name."""
+    workers, limits = run(read.workers(authority=authority)), run(store.limits(authority=authority))
+    return {"queues": _queues(seen, workers, limits), "capped": _capped(seen), "ages_seconds": _ages(seen)}
+
+
+def worker(row: WorkerRow) -> dict[str, Any]:
+    """What a worker says of itself, and what is ordered of it."""
+    resources = json.loads(row.resources)
+    return {name: getattr(row, name) for name in OF_A_WORKER} | {"id": str(row.id), "resources": resources}
+
+
+def _capped(seen: Whole) -> bool:
+    return any(count.capped for count in seen.counts)
+
+
+def _ages(seen: Whole) -> dict[str, float]:
+    return {str(part): round(seconds, 3) for part, seconds in seen.ages.items()}
+
+
+def _queues(seen: Whole, workers: Sequence[WorkerRow], limits: Sequence[Limited]) -> list[dict[str, Any]]:
     served = Counter(queue for worker in workers if worker.alive for queue in worker.queues)
-    orders = {pause.queue for pause in pauses} | {limited.queue for limited in limits}
-    names = {count.queue for count in counts} | orders | set(served)
+    orders = {pause.queue for pause in seen.pauses} | {limited.queue for limited in limits}
+    names = {count.queue for count in seen.counts} | orders | set(served)
     found: dict[str, dict[str, Any]] = {
         name: {
             "queue": name,
@@ -90,11 +99,12 @@ def queues(
         }
         for name in sorted(names)
     }
-    for count in counts:
+    for count in seen.counts:
         found[count.queue]["states"][str(count.state)] = count.jobs
-        if count.state is State.AVAILABLE:
-            found[count.queue]["oldest_available_seconds"] = count.oldest_seconds
-    for pause in pauses:
+        if count.state is State.AVAILABLE and count.oldest_seconds is not None:
+            age = seen.ages.get(Part.WAITS, 0.0)
+            found[count.queue]["oldest_available_seconds"] = count.oldest_seconds + age
+    for pause in seen.pauses:
         found[pause.queue]["paused"] = {
             "paused_at": pause.paused_at,
             "paused_by": pause.paused_by,
@@ -110,10 +120,9 @@ def queues(
     return list(found.values())
 
 
-def worker(row: WorkerRow) -> dict[str, Any]:
-    """What a worker says of itself, and what is ordered of it."""
-    resources = json.loads(row.resources)
-    return {name: getattr(row, name) for name in OF_A_WORKER} | {"id": str(row.id), "resources": resources}
+def _unattended(seen: Whole) -> Iterator[str]:
+    if seen.unattended:
+        yield f"no maintainer looks at the record: start one by {MAINTAINER}"
 
 
 def _warnings(queue: dict[str, Any]) -> Iterator[str]:

@@ -137,7 +137,7 @@ class Whole:
     `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
     per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
     was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody
-    looks any more. `pauses` are those of the reading.
+    looks any more. `unattended`: no maintainer looks, whoever else did. `pauses` are those of the reading.
     """
 
     counts: list[Count] = field(default_factory=list)
@@ -152,6 +152,7 @@ class Whole:
     pauses: list[Pause] = field(default_factory=list)
     ages: dict[Part, float] = field(default_factory=dict)
     overdue_seconds: float | None = None
+    unattended: bool = False
 
     @property
     def age_seconds(self) -> float | None:
@@ -199,11 +200,12 @@ def looked() -> Whole:
     A part at which one cannot look, as where the database is only to be read or does not answer in time, stays as
     old as it is.
     """
-    for part in _abandoned(_found()):
+    found = _found()
+    for part in _abandoned(found):
         with suppress(Error), bounded():
             run(samples.look(part, authority=System()))
     forget()
-    return whole()
+    return replace(whole(), unattended=_made(found).unattended)
 
 
 def last_known() -> Whole | None:
@@ -243,6 +245,7 @@ def _made(found: dict[str, Sample]) -> Whole:
     finished: dict[str, Any] = seen(Part.FINISHED, {})
     leases: dict[str, Any] = seen(Part.LEASES, {})
     minute, rates = _rates(seen(Part.MINUTES, []), found.get(Part.MINUTES))
+    overdue = _overdue(found)
     return Whole(
         counts=[*_live(found), *_finished(finished)],
         finished=finished.get("estimate"),
@@ -261,7 +264,8 @@ def _made(found: dict[str, Sample]) -> Whole:
             for queue, paused_at, by, reason in seen(samples.PAUSES, [])
         ],
         ages={part: found[part].age_seconds for part in Part if part in found},
-        overdue_seconds=_overdue(found),
+        overdue_seconds=overdue,
+        unattended=overdue is not None or not any(part in found for part in samples.LIGHT),
     )
 
 

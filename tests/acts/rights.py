@@ -45,9 +45,11 @@ ABSENT: dict[str, set[str]] = {
     "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "cli": {Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "many": {*LOOKS, *Act} - {Act.CANCEL, Act.EXPEDITE, Act.RERUN, Act.REINSTATE, Act.DISCARD, Act.QUARANTINE},
     "code": set(LOOKS),
 }
-"""What cannot be done through a door at all. Tokens are made and revoked by a command of the shell's own."""
+"""What cannot be done through a door at all. Tokens are made and revoked by a command of the shell's own. `many`:
+the API's acts on many jobs."""
 
 _HEAD, *_LINES = [line for line in TABLE.splitlines() if line.strip()]
 PEOPLE = _HEAD.split()

@@ -208,7 +208,10 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
         answers = {client.get("/api/v1/audit").status_code} if act == SEE_AUDIT else set()
         if act == SEE_JOBS:
             of_it = f"backfills/{a_backfill(act)}"
-            paths = ("status", "queues", "jobs", f"jobs/{thing}", "backfills", of_it, "openapi.json")
+            paths = (
+                *("status", "queues", "jobs", f"jobs/{thing}", "backfills", of_it, "openapi.json"),
+                *("workers", f"workers/{scene.worker}"),
+            )
             answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
         assert len(answers) == 1, "all of these are for the same people"
         return answers == {200}
@@ -224,6 +227,13 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
         client.post(path, body, content_type="application/json")
     else:
         client.post(f"/api/v1/jobs/{thing}/{act}", body, content_type="application/json")
+    return None
+
+
+def by_many(scene: Scene, act: str, thing: Any) -> bool | None:
+    """The HTTP API, with many jobs at once."""
+    body = {"reason": "because", "jobs": [str(thing), "4611686018427387904"]}
+    scene.client().post(f"/api/v1/jobs/many/{act}", body, content_type="application/json")
     return None
 
 
@@ -308,6 +318,7 @@ def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
 DOORS: dict[str, Callable[[Scene, str, Any], bool | None]] = {
     "console": by_console,
     "api": by_api,
+    "many": by_many,
     "cli": by_cli,
     "code": by_code,
 }
@@ -376,4 +387,5 @@ def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     from shiftboss.console.api.mount import schema
 
     posts = {ways["post"]["operationId"] for ways in schema("/").get("paths", {}).values() if "post" in ways}
-    assert posts == set(Act) - ABSENT["api"]
+    assert posts == set(Act) - ABSENT["api"] | {f"{act}_many" for act in set(Act) - ABSENT["many"]}
+    assert set(Act) - ABSENT["many"] == set(acts.ON_MANY)

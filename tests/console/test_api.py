@@ -17,8 +17,9 @@ from shiftboss.console.api import schemas
 from shiftboss.console.api.errors import ANSWERS
 from shiftboss.permissions import Act
 from shiftboss.queue.states import FINAL, State
-from shiftboss.queue.store import audit, read, search
+from shiftboss.queue.store import audit, read, samples, search
 from tests.acts.people import person
+from tests.console import scenes
 from tests.console.callers import Caller, problem, token_of, told, user
 from tests.console.scenes import TASK, claimed, job, worker
 from tests.store import making
@@ -84,7 +85,96 @@ def test_a_paused_queue_tells_who_paused_it_and_why(caller: Caller) -> None:
     assert queue["paused"]["paused_at"].endswith("Z")
 
 
+@pytest.mark.requirement("B7")
+def test_status_and_queues_say_how_old_they_are_and_whether_anybody_looks(caller: Caller) -> None:
+    worker("default")
+    job()
+    with scenes.abandoned():
+        for path in ("status", "queues"):
+            assert told(caller.get(path))["ages_seconds"] == {}
+        answered = told(caller.get("status"))
+        assert answered["warnings"] == [
+            "no maintainer looks at the record: start one by manage.py shiftboss_maintainer"
+        ]
+        assert (answered["states"]["available"], answered["workers"][0]["alive"]) == (0, True)
+    with scenes.maintained():
+        making.execute("update shiftboss_sample set at = at - interval '5 s'")
+        answered = told(caller.get("status"))
+        assert (answered["states"]["available"], answered["warnings"]) == (1, [])
+        assert 5 <= answered["ages_seconds"]["counts"] < 60
+        assert 5 <= answered["oldest_available_seconds"] < 60
+        assert set(answered["ages_seconds"]) == set(samples.Part)
+
+
+# Workers
+
+
+@pytest.mark.requirement("L7", "B15")
+def test_workers_are_told_as_the_command_tells_them_and_narrowed_as_on_the_page(
+    caller: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mail, heavy = worker("mail", host="a"), worker("mail", "default", pool="heavy", host="b")
+    acts.drain_worker(heavy, by=person("kim"), reason="its host is to be rebooted")
+    making.says(worker("old"), state="stopped")
+    assert cli.main(["workers", "list", "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)["workers"]
+    answered = told(caller.get("workers"))["workers"]
+    assert [{**one, "heartbeat_age_seconds": 0} for one in answered] == [
+        {**one, "heartbeat_age_seconds": 0} for one in said
+    ]
+    assert len(answered) == 3
+
+    def narrowed(**query: str) -> set[int]:
+        return {int(one["id"]) for one in told(caller.get("workers", **query))["workers"]}
+
+    assert narrowed(queue="mail") == {mail, heavy}
+    assert narrowed(queue="mail", pool="heavy") == narrowed(host="b") == narrowed(state="draining") == {heavy}
+    assert narrowed(state="late") == set()
+    for query in ({"state": "asleep"}, {"pool": "a\x00"}, {"queue": "x" * 101}, {"pol": "x"}):
+        problem(caller.get("workers", **query), 422, "invalid")
+
+
+@pytest.mark.requirement("L7")
+def test_a_worker_is_told_with_what_runs_in_it_and_what_may_be_ordered(caller: Caller) -> None:
+    worker_id = worker()
+    for _ in range(2):
+        job()
+    held = claimed(worker_id, limit=2)
+    answered = told(caller.get(f"workers/{worker_id}"))
+    assert (answered["id"], answered["alive"], answered["running"]) == (str(worker_id), True, 2)
+    assert {one["id"] for one in answered["runs"]} == {str(one.id) for one in held}
+    assert answered["runs"][0]["task"] == TASK
+    assert answered["acts"] == ["drain_worker"]
+    assert told(Caller(token=token_of(user("root", "admin"))).get(f"workers/{worker_id}"))["acts"] == [
+        "drain_worker",
+        "stop_worker",
+    ]
+    for nobody in ("0", "999", "9" * 30, "x"):
+        problem(caller.get(f"workers/{nobody}"), 404, "no_such_worker")
+
+
 # Jobs
+
+
+@pytest.mark.requirement("B14")
+def test_a_search_in_arguments_is_kept_in_the_audit_once_in_a_while(caller: Caller) -> None:
+    job_id = job(args='{"args": [], "kwargs": {"to": "ada"}}')
+    told(caller.get("jobs", q="queue:default"))
+    problem(caller.get("jobs", q="args.to=ada stat:x"), 422, "invalid")
+    assert told(caller.get("audit", act="reveal"))["entries"] == []
+    for _ in range(2):
+        assert ids(told(caller.get("jobs", q="args.to=ada"))) == [str(job_id)]
+    [entry] = told(caller.get("audit", act="reveal"))["entries"]
+    assert (entry["asked"], entry["via"]) == ({"of": "lists"}, "api")
+    viewer = Caller(token=token_of(user("eye", "viewer")))
+    said = problem(viewer.get("jobs", q="args.to=ada"), 403, "not_allowed")
+    assert said["permission"] == "shiftboss.view_arguments"
+    other = Caller(token=token_of(user("other")))
+    told(other.get("jobs", q="args.to=ada"))
+    assert [one["actor_name"] for one in told(caller.get("audit", act="reveal"))["entries"]] == [
+        "other (token deploy)",
+        "ci (token deploy)",
+    ]
 
 
 def ids(page: Any) -> list[str]:
@@ -231,6 +321,7 @@ def test_a_job_that_is_not_there_is_not_found_whatever_its_id(caller: Caller, jo
         {"before": "9" * 5000},
         {"before": "1", "after": "2"},
         {"limit": "0"},
+        {"limit": ""},
         {"limit": "201"},
         {"limit": "many"},
         {"quue": "mail"},

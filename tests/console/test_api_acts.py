@@ -80,7 +80,95 @@ def test_a_queue_is_paused_and_resumed_whatever_its_name_holds(caller: Caller) -
     assert run(queues.pauses(authority=SYSTEM)) == []
 
 
+# Many at once
+
+
+MANY: dict[Act, tuple[Any, str]] = {
+    Act.REINSTATE: (making.quarantined, "available"),
+    Act.RERUN: (making.completed, "available"),
+    Act.EXPEDITE: (making.retryable, "available"),
+    Act.DISCARD: (making.quarantined, "discarded"),
+    Act.CANCEL: (making.scheduled, "cancelled"),
+    Act.QUARANTINE: (making.scheduled, "quarantined"),
+}
+
+
+@pytest.mark.parametrize("act", acts.ON_MANY)
+def test_many_jobs_are_changed_at_once_and_each_is_told(caller: Caller, worker: int, act: Act) -> None:
+    make, after = MANY[act]
+    moved_on = 2**40 if act is Act.CANCEL else making.running(worker)[0].job_id
+    ids = sorted(make(worker).job_id for _ in range(2))
+    wanted = [*map(str, ids), str(moved_on), str(2**41), str(ids[0])]
+    done = told(caller.post(f"jobs/many/{act}", {"jobs": wanted, "reason": "because"}))
+    assert (done["act"], done["changed"], done["repeated"]) == (act, [*map(str, ids)], False)
+    assert [(one["job_id"], one["why"]) for one in done["left"]] == [
+        (str(moved_on), "missing" if act is Act.CANCEL else "state"),
+        (str(2**41), "missing"),
+    ]
+    assert done["after"] == {after: 2}
+    assert [*done["new_jobs"]] == ([*map(str, ids)] if act is Act.RERUN else [])
+    assert {making.state(int(done["new_jobs"].get(str(one), one))) for one in ids} == {after}
+    [entry] = run(audit.entries(authority=SYSTEM, act=act))
+    assert (entry.actor_name, entry.via, entry.jobs) == ("ci (token deploy)", "api", 2)
+    assert str(entry.operation) == done["operation"]
+
+
+def test_many_jobs_are_changed_once_under_one_key(caller: Caller, worker: int) -> None:
+    ids, key = [str(making.completed(worker).job_id) for _ in range(2)], a_request()
+    first = told(caller.post("jobs/many/rerun", {"jobs": ids}, key=key))
+    assert told(caller.post("jobs/many/rerun", {"jobs": ids[::-1]}, key=key)) == first | {"repeated": True}
+    assert making.scalar("select count(*) from shiftboss_job where rerun_of is not null") == 2
+    problem(caller.post("jobs/many/rerun", {"jobs": ids[:1]}, key=key), 409, "request_reused")
+
+
+@pytest.mark.parametrize("jobs", [[], ["x"], ["-1"], ["0"], [7], ["9" * 5000], "7", None, ["7", ["8"]]])
+def test_many_jobs_that_cannot_be_are_refused_together(caller: Caller, jobs: Any) -> None:
+    [job_id] = making.enqueued()
+    wanted = [str(job_id), *jobs] if isinstance(jobs, list) and jobs else jobs
+    problem(caller.post("jobs/many/cancel", {"jobs": wanted, "reason": "because"}), 422, "invalid")
+    assert making.state(job_id) == "available"
+
+
+def test_more_jobs_than_one_act_takes_are_refused(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shiftboss.acts.named.MOST", 2)
+    ids = [*map(str, making.enqueued(3))]
+    said = problem(caller.post("jobs/many/cancel", {"jobs": ids, "reason": "because"}), 422, "invalid")
+    assert "choose 1 to 2 jobs" in said["message"]
+
+
+def test_an_act_that_is_not_done_to_many_has_no_address_for_them(caller: Caller) -> None:
+    problem(caller.post("jobs/many/reprioritise", {"jobs": ["1"], "priority": 3}), 422, "invalid")
+    problem(caller.post("jobs/many/explode", {"jobs": ["1"]}), 404, "not_found")
+
+
 # Refused
+
+
+LIMITS = "must be a whole number, or must be one of none, sequential, settings"
+OFFSET = "must tell its offset from UTC, as in 2026-01-31T12:00:00Z"
+PLAIN = [
+    ("queues/limit", {"queue": "a", "limit": "3"}, f"body.limit: {LIMITS}"),
+    ("queues/limit", {"queue": 3, "limit": 1}, "body.queue: must be a text"),
+    ("queues/limit", {"queue": "a"}, "body.limit: is missing"),
+    ("queues/limit", {"queue": "a", "limit": 3, "resaon": "x"}, "body.resaon: is not known here"),
+    ("jobs/1/reprioritise", {"priority": True}, "body.priority: must be a whole number"),
+    ("jobs/1/reprioritise", [1], "body: must be an object"),
+    ("jobs/1/reprioritise", None, "body: is missing"),
+    ("jobs/1/reschedule", {"due_at": 7}, "body.due_at: a time is written as in 2026-01-31T12:00:00Z"),
+    ("jobs/1/reschedule", {"due_at": "2026-01-31T12:00:00"}, f"body.due_at: {OFFSET}"),
+    ("jobs/1/edit", {"arguments": {"args": 3, "kwargs": {}}}, "body.arguments.args: must be a list"),
+    ("jobs/1/rerun", {"revision": "old"}, "body.revision: must be one of same, current"),
+    ("jobs/many/cancel", {"jobs": ["1", 2], "reason": "x"}, "body.jobs.1: must be a text"),
+    ("jobs/many/cancel", {"jobs": ["x"], "reason": "x"}, "body.jobs.0: must be an id, as it was given out"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "words"), PLAIN)
+def test_what_is_wrong_with_a_request_is_told_in_plain_words(
+    caller: Caller, path: str, body: Any, words: str
+) -> None:
+    said = problem(caller.post(path, body), 422, "invalid")
+    assert [f"{one['where']}: {one['message']}" for one in said["errors"]] == [words]
 
 
 def test_a_job_that_has_moved_on_tells_its_state(caller: Caller, worker: int) -> None:

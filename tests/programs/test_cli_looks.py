@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -12,6 +13,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
+from shiftboss.console import whole
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Note, NoteKind
 from shiftboss.queue.states import State
@@ -25,6 +27,8 @@ from tests.store import making
 
 pytestmark = pytest.mark.django_db
 SYSTEM = System()
+
+looked_at_each_time = pytest.fixture(autouse=True)(scenes.looked_at_each_time)
 
 
 @pytest.fixture
@@ -276,6 +280,23 @@ def test_status_of_a_record_where_all_is_well_warns_of_nothing(sh: Shell, worker
     making.enqueued()
     assert "Warnings" not in sh("status").out
     assert sh("status", "--format", "json").json["warnings"] == []
+
+
+@pytest.mark.requirement("B7", "L28")
+def test_status_tells_what_the_maintainer_saw_how_old_that_is_and_counts_itself_where_there_is_none(
+    sh: Shell, worker: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole, "ABANDONED_SECONDS", 600.0)
+    making.enqueued(2)
+    with scenes.maintained():
+        making.execute("update shiftboss_sample set at = at - interval '4 s'")
+        making.enqueued()
+        text = sh("status").out
+        assert re.match(r"Jobs \(counted [\d.]+ s ago\)\n  default  available 2", text)
+        making.execute("update shiftboss_sample set at = at - interval '1 hour'")
+        text = sh("status").out
+        assert re.match(r"Jobs \(counted [\d.]+ s ago\)\n  default  available 3", text)
+        assert "  no maintainer looks at the record: start one by manage.py shiftboss_maintainer\n" in text
 
 
 @pytest.mark.requirement("B6")

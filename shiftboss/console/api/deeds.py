@@ -11,11 +11,10 @@ from ninja import Header, Router
 from shiftboss import acts
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
-from shiftboss.console.api.reads import answers, backfill_number, job_number, worker_number
+from shiftboss.console.api.reads import answers, backfill_number, chosen, job_number, worker_number
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import Stored
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act
-from shiftboss.queue.authority import System
 from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import run
 
@@ -38,6 +37,33 @@ PLAIN_RERUN = schemas.Rerun.model_validate({})
 """The bodies of who sends none."""
 
 ANSWERS = answers(schemas.Acted, 400, 404, 409, 411, 413, 415)
+OF_MANY = answers(schemas.ActedOnMany, 400, 409, 411, 413, 415)
+
+
+def _on_many(act: Act, summary: str, description: str) -> None:
+    """An act on chosen jobs. Its address stands before those of one job, of which none has the id `many`."""
+
+    def view(request: HttpRequest, payload: schemas.OnMany, key: Key = None) -> Any:
+        by, ids = caller(request), chosen(payload.jobs)
+        return _told(acts.on_many(act, ids, by=by, reason=payload.reason, request_id=key))
+
+    view.__name__ = f"{act}_many"
+    _route(act, f"/jobs/many/{act}", "jobs", summary, description, many=True)(view)
+
+
+def _told(done: acts.Many) -> dict[str, Any]:
+    return {
+        "act": done.act,
+        "operation": done.operation,
+        "changed": done.changed,
+        "left": [
+            {"job_id": one.id, "why": one.why, "state": one.state, "holder": one.holder} for one in done.left
+        ],
+        "before": done.before,
+        "after": done.after,
+        "new_jobs": {str(old): new for old, new in done.new_jobs.items()},
+        "repeated": done.repeated,
+    }
 
 
 def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: str) -> None:
@@ -50,19 +76,31 @@ def _plain(act: Act, do: Callable[..., acts.Acted], summary: str, description: s
     _route(act, f"/jobs/{{job_id}}/{act}", "jobs", summary, description)(view)
 
 
-def _route(act: Act, path: str, tag: str, summary: str, description: str) -> Callable[[View], View]:
+def _route(
+    act: Act, path: str, tag: str, summary: str, description: str, *, many: bool = False
+) -> Callable[[View], View]:
     needs = f" Needs the permission `{PERMISSIONS[act]}`"
     needs += " and a reason." if act in NEED_REASON else "."
     route: Callable[[View], View] = router.post(
         path,
-        response=ANSWERS,
+        response=OF_MANY if many else ANSWERS,
         summary=summary,
         description=description + needs,
         tags=[tag],
-        operation_id=act.value,
+        operation_id=f"{act}_many" if many else act.value,
     )
     return route
 
+
+for _act, _summary, _description in (
+    (Act.REINSTATE, "Reinstate jobs", "Lets quarantined jobs run again."),
+    (Act.RERUN, "Rerun jobs", "Runs finished jobs once more, as new jobs: `new_jobs`."),
+    (Act.EXPEDITE, "Expedite jobs", "Makes waiting jobs available before they are due."),
+    (Act.DISCARD, "Discard jobs", "Gives quarantined jobs up for good."),
+    (Act.CANCEL, "Cancel jobs", "Ends waiting and quarantined jobs at once; running ones are asked to end."),
+    (Act.QUARANTINE, "Quarantine jobs", "Holds waiting jobs back until they are reinstated."),
+):
+    _on_many(_act, _summary, f"{_description} What cannot be changed so is left, and told.")
 
 _plain(
     Act.CANCEL,
@@ -121,9 +159,10 @@ def edit(request: HttpRequest, job_id: str, payload: schemas.Edit, key: Key = No
 def reveal(request: HttpRequest, job_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None) -> Any:
     """The arguments."""
     number = job_number(job_id)
-    acted = acts.reveal(number, by=caller(request), reason=payload.reason, request_id=key)
+    by = caller(request)
+    acted = acts.reveal(number, by=by, reason=payload.reason, request_id=key)
     with bounded():
-        found = run(read.job(authority=System(), job_id=number))
+        found = run(read.job(authority=by.authority, job_id=number))
     return {**asdict(acted), "args": None if found is None else Stored(found.args)}
 
 

@@ -10,6 +10,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja.errors import ValidationError
 
+from shiftboss.console.api import mistakes
 from shiftboss.console.filters import BadFilter
 from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import (
@@ -83,11 +84,7 @@ class Answer:
 
 
 def _invalid(problem: ValidationError) -> dict[str, Any]:
-    errors = [
-        {"where": ".".join(str(part) for part in error["loc"] if part != "payload"), "message": error["msg"]}
-        for error in problem.errors
-    ]
-    return {"errors": errors}
+    return {"errors": mistakes.said(problem.errors)}
 
 
 def _challenge(problem: Unauthenticated) -> dict[str, str]:

@@ -1,5 +1,6 @@
-"""What the record says: status, jobs, queues, audit."""
+"""What the record says: status, jobs, queues, workers, backfills, audit."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.http import HttpRequest
@@ -7,21 +8,22 @@ from ninja import Query, Router, Schema
 
 from shiftboss.acts import LARGEST_ID
 from shiftboss.conf import ConfigError, check_queue
-from shiftboss.console import listing, standing
+from shiftboss.console import listing, revealing, roster, standing
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
 from shiftboss.console.filters import BadFilter
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
-from shiftboss.permissions import VIEW, VIEW_AUDIT, require
-from shiftboss.queue.authority import System
-from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchWorker
+from shiftboss.console.whole import whole
+from shiftboss.permissions import VIEW, VIEW_AUDIT, Person, require
+from shiftboss.queue.errors import InvalidJob, NoSuchBackfill, NoSuchJob, NoSuchWorker
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, read
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
+RUNS = 200
+"""Jobs that one worker is told with."""
 
 router = Router()
 
@@ -40,9 +42,9 @@ def answers(shown: type[schemas.Shown], *more: int) -> dict[Any, Any]:
 )
 def status(request: HttpRequest) -> Any:
     """What `shiftboss status --format json` says, under the same names."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     with bounded():
-        return standing.report(*standing.ask())
+        return standing.report(whole(), authority=by.authority)
 
 
 @router.get(
@@ -50,11 +52,49 @@ def status(request: HttpRequest) -> Any:
 )
 def queues(request: HttpRequest) -> Any:
     """Queues that have jobs or live workers, or are paused or limited."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     with bounded():
-        counts, workers, pauses, limits = standing.ask()
-    listed = standing.queues(counts, workers, pauses, limits)
-    return {"queues": listed, "capped": any(count.capped for count in counts)}
+        return standing.queues(whole(), authority=by.authority)
+
+
+@router.get(
+    "/workers",
+    response=answers(schemas.Workers),
+    summary="The workers",
+    tags=["workers"],
+    operation_id="list_workers",
+)
+def workers(request: HttpRequest, wanted: Query[schemas.WhichWorkers]) -> Any:
+    """Workers that live, or ended within the last hour, as `shiftboss workers list --format json` tells them."""
+    by = _may(request, VIEW)
+    _known(request, wanted)
+    which = roster.read(wanted.model_dump())
+    with bounded():
+        rows = run(read.workers(authority=by.authority))
+    return {"workers": [standing.worker(row) for row in rows if which.fits(row)]}
+
+
+@router.get(
+    "/workers/{worker_id}",
+    response=answers(schemas.WorkerDetail, 404),
+    summary="One worker",
+    tags=["workers"],
+    operation_id="show_worker",
+)
+def worker(request: HttpRequest, worker_id: str) -> Any:
+    """A worker, for a day after it was last seen, and what runs in it."""
+    by = _may(request, VIEW)
+    number = worker_number(worker_id)
+    with bounded():
+        row = run(read.worker(number, authority=by.authority))
+        if row is None:
+            raise NoSuchWorker(f"there is no worker {number}")
+        runs = run(read.running([number], authority=by.authority, per_worker=RUNS))
+    return standing.worker(row) | {
+        "runs": [as_object(one) for one in runs],
+        "running": runs[0].jobs if runs else 0,
+        "acts": roster.orders(row, to=by),
+    }
 
 
 @router.get(
@@ -66,15 +106,16 @@ def queues(request: HttpRequest) -> Any:
 )
 def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
     """A page of jobs, without their arguments and results. It begins at an id, so that no job is missed."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     _known(request, wanted)
     limit, below, above = wanted.limit, _id("before", wanted.before), _id("after", wanted.after)
     if below is not None and above is not None:
         raise BadFilter("a page lies before an id or after one, not both")
     states, queue = _states(wanted.state), _queue(wanted.queue)
+    if wanted.q is not None:
+        revealing.search(wanted.q, by=by)
     with bounded():
         if wanted.q is not None:
-            by = caller(request)
             page = listing.found(wanted.q, states, queue=queue, before=below, after=above, limit=limit, by=by)
         else:
             page = listing.jobs(states, queue=queue, before=below, after=above, limit=limit)
@@ -90,15 +131,15 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
 )
 def job(request: HttpRequest, job_id: str) -> Any:
     """All that the record knows of a job, with attempts, events and the acts that its state allows."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     number = job_number(job_id)
     with bounded():
-        found = run(read.job(authority=SYSTEM, job_id=number))
+        found = run(read.job(authority=by.authority, job_id=number))
         if found is None:
             raise NoSuchJob(f"there is no job {number}")
-        attempts = run(read.attempts(authority=SYSTEM, job_id=number))
-        events = run(read.events(authority=SYSTEM, job_id=number))
-    return listing.job(found, attempts, events, by=caller(request))
+        attempts = run(read.attempts(authority=by.authority, job_id=number))
+        events = run(read.events(authority=by.authority, job_id=number))
+    return listing.job(found, attempts, events, by=by)
 
 
 @router.get(
@@ -110,11 +151,11 @@ def job(request: HttpRequest, job_id: str) -> Any:
 )
 def backfills(request: HttpRequest, wanted: Query[schemas.WhichBackfills]) -> Any:
     """Backfills with how far they are."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     _known(request, wanted)
     before, limit = _id("before", wanted.before), wanted.limit
     with bounded():
-        rows = run(store.backfills(authority=SYSTEM, before_id=before, limit=limit + 1))
+        rows = run(store.backfills(authority=by.authority, before_id=before, limit=limit + 1))
     page = rows[:limit]
     return {
         "backfills": [listing.backfill(row) for row in page],
@@ -131,10 +172,10 @@ def backfills(request: HttpRequest, wanted: Query[schemas.WhichBackfills]) -> An
 )
 def backfill(request: HttpRequest, backfill_id: str) -> Any:
     """How far a backfill is."""
-    _may(request, VIEW)
+    by = _may(request, VIEW)
     number = backfill_number(backfill_id)
     with bounded():
-        row = run(store.backfill(number, authority=SYSTEM))
+        row = run(store.backfill(number, authority=by.authority))
     if row is None:
         raise NoSuchBackfill(f"there is no backfill {number}")
     return listing.backfill(row)
@@ -149,12 +190,13 @@ def backfill(request: HttpRequest, backfill_id: str) -> Any:
 )
 def audit_entries(request: HttpRequest, wanted: Query[schemas.WhichEntries]) -> Any:
     """Acts of people, the newest first; `act`, `via` and `by` look at the newest 20,000 before the given one."""
-    _may(request, VIEW_AUDIT)
+    by = _may(request, VIEW_AUDIT)
     _known(request, wanted)
     with bounded():
         rows = run(
             audit.entries(
-                authority=SYSTEM,
+                authority=by.authority,
+                reader=by.as_actor,
                 job_id=_id("job_id", wanted.job_id),
                 queue=_queue(wanted.queue),
                 act=_storable("act", wanted.act),
@@ -199,8 +241,19 @@ def worker_number(text: str) -> int:
     return number
 
 
-def _may(request: HttpRequest, permission: str) -> None:
-    require(permission, by=caller(request))
+def chosen(texts: Iterable[str]) -> list[int]:
+    """The ids in a body. Raises InvalidJob for one that no job can have."""
+    numbers = {text: _number(text) for text in texts}
+    for text, number in numbers.items():
+        if not number:
+            raise InvalidJob(f"a job is named by its id, not by {text[:40]!r}")
+    return [number for number in numbers.values() if number]
+
+
+def _may(request: HttpRequest, permission: str) -> Person:
+    by = caller(request)
+    require(permission, by=by)
+    return by
 
 
 def _known(request: HttpRequest, wanted: Schema) -> None:

@@ -7,7 +7,8 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-from shiftboss.acts import MAX_REASON_LENGTH, LimitWord, Revision
+from shiftboss.acts import MAX_REASON_LENGTH, MOST, LimitWord, Revision
+from shiftboss.console.roster import STATES
 from shiftboss.queue.store.backfill import PAGE as BACKFILLS
 from shiftboss.queue.store.queues import MAX_CONCURRENCY
 from shiftboss.queue.store.read import PAGE
@@ -44,6 +45,12 @@ class Reasoned(Given):
     """An act, and why it is done; some acts are not done without."""
 
     reason: StrictStr = Field("", description=f"kept in the audit; at most {MAX_REASON_LENGTH} characters")
+
+
+class OnMany(Reasoned):
+    """An act on chosen jobs: one transaction, and one entry of the audit."""
+
+    jobs: list[Id] = Field(description=f"ids, up to {MOST}")
 
 
 class Rerun(Reasoned):
@@ -111,6 +118,15 @@ class WhichJobs(Schema):
     limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
 
 
+class WhichWorkers(Schema):
+    """What a list of workers is narrowed to."""
+
+    pool: str = ""
+    host: str = ""
+    queue: str = Field("", description="only those that serve it")
+    state: str = Field("", description=f"one of {', '.join(STATES)}; `late`: it has missed heartbeats, and lives")
+
+
 class WhichEntries(Schema):
     """What a list of the audit is narrowed to."""
 
@@ -142,6 +158,31 @@ class Acted(Shown):
         None, description="how many of a backfill were cancelled or asked to end, or are to run again"
     )
     repeated: bool = Field(False, description="the same Idempotency-Key had done it before; it was not done again")
+
+
+class Left(Shown):
+    """A job that was left as it is."""
+
+    job_id: Id
+    why: str = Field(
+        description="`missing`: there is none; `state`: its state does not allow it; `busy`: somebody else had it "
+        "in hand; `key_held`: the job `holder` has its key"
+    )
+    state: str | None
+    holder: Id | None
+
+
+class ActedOnMany(Shown):
+    """What an act did to chosen jobs, each of which is told once."""
+
+    act: str
+    operation: UUID | None = Field(description="under which the audit keeps it; null where nothing was changed")
+    changed: list[Id]
+    left: list[Left]
+    before: dict[str, int] = Field(description="how many of the changed ones were in which state")
+    after: dict[str, int] = Field(description="how many of them are now")
+    new_jobs: dict[str, Id] = Field(description="of a rerun, the new job of each")
+    repeated: bool = Field(description="the same Idempotency-Key had done it before; it was not done again")
 
 
 class Revealed(Acted):
@@ -312,11 +353,25 @@ class Queue(Shown):
     live_workers: int
 
 
+Ages = Annotated[
+    dict[str, float],
+    Field(
+        description="how old what was seen is of `counts`, the live jobs, `finished`, `waits` and `leases`, the "
+        "available and running ones, `quarantine`, `workers`, `rates` and `minutes`; a part that nobody has ever "
+        "looked at is missing"
+    ),
+]
+"""The maintainer looks at the whole, each part at its own pace, and all who ask share what it saw."""
+
+Capped = Annotated[bool, Field(description="a count stops at a limit: there are at least that many")]
+
+
 class Queues(Shown):
     """The queues by name."""
 
     queues: list[Queue]
-    capped: bool = Field(description="a count of finished jobs stops at a limit: there are at least that many")
+    capped: Capped
+    ages_seconds: Ages
 
 
 class Lent(Shown):
@@ -357,15 +412,46 @@ class Worker(Shown):
     resources: dict[str, Lent] = Field(description="what its jobs are lent, by name")
 
 
+class Workers(Shown):
+    """The workers, the most recently seen first."""
+
+    workers: list[Worker]
+
+
+class Run(Shown):
+    """A job that runs in a worker."""
+
+    id: Id
+    queue: str
+    task: str
+    fence: int
+    running_seconds: float
+    lease_seconds_left: float
+    progress: Json = Field(description="what its handler has told last")
+    cancel_requested: bool
+
+
+class WorkerDetail(Worker):
+    """A worker and what runs in it."""
+
+    runs: list[Run] = Field(description="the longest-running first; at most 200")
+    running: int = Field(description="how many run in it by the record")
+    acts: list[str] = Field(description="what the caller may order of it now")
+
+
 class Status(Shown):
     """How the whole stands."""
 
     states: dict[str, int] = Field(description="jobs by state over all queues, every state")
-    capped: bool = Field(description="a count of finished jobs stops at a limit: there are at least that many")
+    capped: Capped
+    ages_seconds: Ages
     queues: list[Queue]
     workers: list[Worker]
     oldest_available_seconds: float | None
-    warnings: list[str]
+    warnings: list[str] = Field(
+        description="no maintainer looks at the record; queues that are paused, or where jobs wait that no live "
+        "worker serves"
+    )
 
 
 class WhichBackfills(Schema):
