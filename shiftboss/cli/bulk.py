@@ -66,7 +66,7 @@ def cancel(given: argparse.Namespace) -> int:
     # Refused here, before anything is counted, where it cannot be meant; nothing is done before it is iterated.
     reason = given.reason.strip() or "dry run"
     sweep = worded(lambda: acts.cancel_matching(which, by=person, reason=reason))
-    n = answer(operate.count_matching(which, authority=SYSTEM))
+    n = answer(operate.count_matching(which, authority=person.authority))
     return _carry_out(Act.CANCEL, given, sweep, n, _described(which))
 
 
@@ -91,7 +91,7 @@ def on_the_held(act: Act, given: argparse.Namespace) -> int:
     which = Held(reason=given.held_for, task=given.task)
     reason = given.reason.strip() or ("dry run" if given.dry_run else "")
     sweep = worded(lambda: MATCHING[act](which, by=person, reason=reason))
-    n = answer(many.held_count(which, authority=SYSTEM, cap=UNCAPPED)).jobs
+    n = answer(many.held_count(which, authority=person.authority, cap=UNCAPPED)).jobs
     task = f", task {cell(which.task)}" if which.task else ""
     return _carry_out(act, given, sweep, n, f"held for {which.reason}{task}")
 
