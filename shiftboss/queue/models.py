@@ -377,6 +377,61 @@ class Mark(Window):
         db_table = "shiftboss_mark"
 
 
+class Host(Window):
+    """A host whose supervisor is watched, and its agent."""
+
+    name = models.TextField(primary_key=True)
+    fence = models.BigIntegerField()
+    hostname = models.TextField()
+    pid = models.IntegerField()
+    home = models.TextField()
+    code_version = models.TextField(null=True)
+    lease_seconds = models.FloatField()
+    started_at = models.DateTimeField()
+    heartbeat_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
+    gap_from = models.DateTimeField(null=True)
+    gap_until = models.DateTimeField(null=True)
+    trouble = models.TextField(null=True)
+    programs = models.JSONField()
+    dropped = models.BigIntegerField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_host"
+
+
+class Process(Window):
+    """One life of a program that a supervisor runs."""
+
+    id = models.BigAutoField(primary_key=True)
+    host = models.TextField()
+    program = models.TextField()
+    pool = models.TextField(null=True)
+    launcher = models.IntegerField()
+    pid = models.IntegerField(null=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    ending = models.TextField(null=True)
+    code = models.IntegerField(null=True)
+    signal = models.IntegerField(null=True)
+    asked = models.BooleanField()
+    uptime_seconds = models.FloatField(null=True)
+    peak_memory_kb = models.BigIntegerField(null=True)
+    cpu_seconds = models.FloatField(null=True)
+    worker_id = models.BigIntegerField(null=True)
+    code_version = models.TextField(null=True)
+    log = models.TextField(null=True)
+    jobs = models.JSONField(null=True)
+    noted_at = models.DateTimeField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_process"
+
+
 class Audit(Window):
     """One act of a person. Not managed: the flush after a test must not empty what refuses to be emptied."""
 

@@ -28,8 +28,10 @@ from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined,
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.audit import Entry
 from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
+from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.search import Search
@@ -231,12 +233,19 @@ class Scene:
             if call.name == "obstacles.of"
             else _of_foreign("one"),
             "job_id": self.waiting,
+            "agent": Agent(name="web-1", hostname="web-1", pid=1, home="/", code_version=None, lease_seconds=9.0),
+            "fence": 1,
+            "host": "web-1",
             "job_ids": self.ids,
             "jobs": [_of_foreign("two")],
             "lease": self.running,
             "lease_seconds": 30.0,
             "leases": [self.running],
             "limit": 5,
+            "lives": [Life(program="web", launcher=1, started=1.0)],
+            "name": "web-1",
+            "programs": [],
+            "trouble": None,
             "limits": {"victims-queue": Limit(2)} if verb == "apply_settings" else AGAIN,
             "minutes": 15,
             "new": _backfill("mine"),

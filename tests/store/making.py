@@ -320,7 +320,7 @@ def address() -> str:
 
 
 EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"]
-EMPTIED += ["sample", "histogram", "mark"]
+EMPTIED += ["sample", "histogram", "mark", "host", "process"]
 
 
 def empty() -> None:
