@@ -108,7 +108,13 @@ def answer(given: Mapping[str, Any]) -> Answer:
             "another --home"
         )
     wanted = noted or _deployment(home, given["web"])
-    found = programs.programs(conf.get(), wanted, web=bool(noted or given["web"]))
+    found = programs.programs(
+        conf.get(),
+        wanted,
+        web=bool(noted or given["web"]),
+        # It looks at the supervisord of the home.
+        listener=not given["include"] and given["format"] != "systemd",
+    )
     made = _texts(given, wanted, found, is_noted=noted is not None, env_file=env_file)
     remarks = [f"as `shiftboss up` runs it in {home}"] if noted else []
     if given["check"]:

@@ -55,9 +55,13 @@ class Program:
     number: int = 1
 
 
-def programs(config: Config, installation: Installation, *, web: bool = True) -> list[Program]:
+def programs(
+    config: Config, installation: Installation, *, web: bool = True, listener: bool = True
+) -> list[Program]:
     """What runs on this host, in the order of its start. Raises RenderError."""
     found = [_postgres(installation.home)] if installation.embedded else []
+    if listener:
+        found.append(_listener())
     found.append(_maintainer())
     if web:
         found.append(_web(installation))
@@ -132,6 +136,18 @@ def _postgres(home: Path) -> Program:
         dies_by="INT",
         stop_seconds=int(postgres.START_SECONDS),
         start_retries=30,
+    )
+
+
+def _listener() -> Program:
+    return Program(
+        name="listener",
+        about="the agent of this host: tells the record what runs here",
+        command=python("django", "shiftboss_listener"),
+        gated=True,
+        # Before all that it tells of, and so ended after them.
+        priority=15,
+        stop_seconds=15,
     )
 
 

@@ -54,7 +54,15 @@ def test_every_worker_of_every_pool_is_a_group_of_its_own(tmp_path: Path) -> Non
     config = read({"POOLS": {"heavy": {"workers": 2}, "quick": {"queues": ["a", "b"]}}, "DRAIN_SECONDS": 33})
     found = programs.programs(config, installation(tmp_path, embedded=True))
     parts = sections(parsed(tmp_path, render.render(installation(tmp_path), found)))
-    assert set(parts) == {"postgres", "maintainer", "web", "worker-heavy-1", "worker-heavy-2", "worker-quick-1"}
+    assert set(parts) == {
+        "postgres",
+        "listener",
+        "maintainer",
+        "web",
+        "worker-heavy-1",
+        "worker-heavy-2",
+        "worker-quick-1",
+    }
     worker = parts["worker-heavy-2"]
     assert (worker.stopasgroup, worker.killasgroup) == (False, True)  # type: ignore[attr-defined]
     assert worker.stopwaitsecs > 33  # type: ignore[attr-defined]

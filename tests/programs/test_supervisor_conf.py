@@ -81,7 +81,7 @@ def test_what_is_written_is_what_supervisord_reads(pools: object, tmp_path: Path
     code, text = conf_command(tmp_path)
     assert code == 0
     read = sections(parsed(tmp_path, text))
-    assert set(read) == {"maintainer", "worker-default-1", "worker-default-2", "worker-heavy-1"}
+    assert set(read) == {"listener", "maintainer", "worker-default-1", "worker-default-2", "worker-heavy-1"}
     heavy: Any = read["worker-heavy-1"]
     assert (heavy.stopasgroup, heavy.killasgroup, heavy.stopsignal) == (False, True, 15)
     assert heavy.stopwaitsecs > conf.get().drain_seconds

@@ -41,7 +41,7 @@ Start = Callable[..., Tree]
 @pytest.mark.requirement("C2", "C6")
 def test_database_console_maintainer_and_worker_run_under_supervisord(running: Tree) -> None:
     states = wait_for(lambda: _all_started(running), seconds=START_SECONDS)
-    assert set(states) == {"postgres", "maintainer", "web", "worker-default-1", "first-command"}
+    assert set(states) == {"postgres", "listener", "maintainer", "web", "worker-default-1", "first-command"}
 
 
 def _all_started(tree: Tree) -> dict[str, str]:
@@ -49,6 +49,20 @@ def _all_started(tree: Tree) -> dict[str, str]:
     once = states.pop("first-command")
     done = once == "EXITED" and set(states.values()) == {"RUNNING"}
     return {**states, "first-command": once} if done else {}
+
+
+@pytest.mark.requirement("L28")
+def test_the_agent_of_the_host_tells_what_runs(running: Tree) -> None:
+    programs = """
+        select count(*) from shiftboss_host, jsonb_array_elements(programs) program
+        where program->>'state' = 'RUNNING' and program->>'pid' is not null
+    """
+    wait_for(lambda: running.ask(programs) == 5, seconds=START_SECONDS)
+    lives = "select string_agg(distinct program, ' ') from shiftboss_process where ended_at is null"
+    names = "listener maintainer postgres web worker-default-1"
+    wait_for(lambda: running.ask(lives) == names, seconds=START_SECONDS)
+    once = "select code from shiftboss_process where program = 'first-command'"
+    wait_for(lambda: running.ask(once) == 0, seconds=START_SECONDS)
 
 
 @pytest.mark.requirement("C3")

@@ -44,7 +44,9 @@ class HostRow:
 
 
 def _host(*row: Any) -> HostRow:
-    return HostRow(*row[:11], json.loads(row[11]), *row[12:])
+    values = list(row)
+    values[11] = json.loads(values[11])
+    return HostRow(*values)
 
 
 def _first(value: Any) -> Any:

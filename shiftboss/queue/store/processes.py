@@ -65,7 +65,9 @@ class ProcessRow:
 
 
 def _process(*row: Any) -> ProcessRow:
-    return ProcessRow(*row[:18], None if row[18] is None else json.loads(row[18]), row[19])
+    values = list(row)
+    values[18] = None if values[18] is None else json.loads(values[18])
+    return ProcessRow(*values)
 
 
 _NOTE = Statement("note_lives", lambda held, noted: (bool(held), noted))

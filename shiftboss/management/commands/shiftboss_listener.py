@@ -1,0 +1,38 @@
+"""`manage.py shiftboss_listener`: the agent of this host."""
+
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
+
+from shiftboss.conf import ConfigError
+from shiftboss.queue.errors import ShiftbossError
+
+
+class Command(BaseCommand):
+    """Runs in the foreground, as a program of the supervisord that it looks at."""
+
+    help = "Tell the record which programs run on this host under supervisord, and how they ended."
+
+    def create_parser(self, *args: Any, **kwargs: Any) -> Any:
+        """With examples as they are written."""
+        from shiftboss.management.listener import EXAMPLES
+
+        return super().create_parser(*args, formatter_class=RawDescriptionHelpFormatter, epilog=EXAMPLES, **kwargs)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which home."""
+        parser.add_argument(
+            "--home", type=Path, help="home of the programs (default: SHIFTBOSS_HOME, or .shiftboss)"
+        )
+
+    def handle(self, *_: Any, home: Path | None, **__: Any) -> None:
+        """Until a signal comes."""
+        from shiftboss.management.listener import listen
+
+        try:
+            listen(home)
+        except (ShiftbossError, ConfigError, Error) as error:
+            raise CommandError(str(error).strip()) from error

@@ -1,0 +1,68 @@
+"""What `manage.py shiftboss_listener` starts: the agent of this host, from the settings."""
+
+import asyncio
+import os
+import re
+import socket
+from functools import partial
+from pathlib import Path
+
+from shiftboss import conf
+from shiftboss.queue.handlers import redactor_of
+from shiftboss.queue.launch import database_dsn, refuse_unready_database
+from shiftboss.queue.runtime import logs
+from shiftboss.supervisor_conf import installation, logtail, places, render
+from shiftboss.supervisor_conf.listener import Listener
+from shiftboss.supervisor_conf.spool import Spool
+from shiftboss.supervisor_conf.watch import Watch
+
+EXAMPLES = """\
+examples:
+  manage.py shiftboss_listener
+  SHIFTBOSS_HOST=web-1 manage.py shiftboss_listener --home /srv/shiftboss
+
+It tells the record what the supervisord of the home runs, and how programs ended. `shiftboss up` and the
+configuration of `shiftboss_supervisor_conf` run it already. One listener tells of a host at a time; another one of
+the same name waits. SHIFTBOSS_HOST names the host where its own name would not do, as with two homes on one
+machine.
+SIGTERM ends it (exit 0).
+"""
+
+
+def listen(home: Path | None) -> None:
+    """Be the agent of the home's host until a signal comes. Raises ShiftbossError, ConfigError."""
+    refuse_unready_database()
+    logs.configure()
+    config = conf.get()
+    place = (home or installation.home_folder()).absolute()
+    places.make_home(place)
+    watch = Watch(
+        render.socket_path(place),
+        place,
+        user_of=partial(user_of, config),
+        pool_of=partial(pool_of, config),
+        log_of=partial(logtail.last_lines, redacted=redactor_of(config).text),
+    )
+    hostname = socket.gethostname()
+    listener = Listener(
+        os.environ.get("SHIFTBOSS_HOST") or hostname,
+        hostname=hostname,
+        home=str(place),
+        code_version=os.environ.get("SHIFTBOSS_CODE_VERSION"),
+        dsn=database_dsn(),
+        watch=watch,
+        spool=Spool(place / "spool"),
+    )
+    asyncio.run(listener.run())
+
+
+def pool_of(config: conf.Config, program: str) -> str | None:
+    """The pool that a program is a worker of; None where it is none."""
+    found = re.fullmatch(r"worker-(.+)-[0-9]+", program)
+    return found[1] if found and found[1] in config.pools else None
+
+
+def user_of(config: conf.Config, program: str) -> str | None:
+    """The user that a program runs as; None where that is supervisord's."""
+    pool = pool_of(config, program)
+    return config.pools[pool].user if pool else None

@@ -1,0 +1,203 @@
+"""The host's agent: sees what supervisord runs here, and tells the record.
+
+It looks each second and remembers what it saw in the home; telling is another loop, so that a record that is away
+stops no looking. One agent tells of a host at a time: the one who holds its lease.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from dataclasses import replace
+
+import psycopg
+
+from shiftboss.queue.authority import System
+from shiftboss.queue.clients.local import Connection
+from shiftboss.queue.errors import StoreUnavailable
+from shiftboss.queue.runtime.loop import Loop, wait_for_event
+from shiftboss.queue.store import hosts, processes
+from shiftboss.queue.store.hosts import Agent
+from shiftboss.queue.store.schema import check_schema
+from shiftboss.supervisor_conf import incarnations
+from shiftboss.supervisor_conf.spool import Spool
+from shiftboss.supervisor_conf.watch import Seen, Watch
+
+log = logging.getLogger("shiftboss.listener")
+
+SYSTEM = System()
+SESSION = "set timezone = 'UTC'; set jit = off;"
+LOOK_SECONDS = 1.0
+LEASE_SECONDS = 10.0
+STATEMENT_SECONDS = 3.0
+FORGET_SECONDS = 60.0
+FAREWELL_SECONDS = 4.0
+BATCH = 50
+
+FRESH_SECONDS = 10.0
+"""For so long after its end the leases of a worker are believed to tell what it had in hand."""
+
+
+class Listener:
+    """The agent of the host `name`. Each duty is a `run_once()` on the one Loop."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        hostname: str,
+        home: str,
+        code_version: str | None,
+        dsn: str,
+        watch: Watch,
+        spool: Spool,
+    ) -> None:
+        self._agent = Agent(
+            name=name,
+            hostname=hostname,
+            pid=os.getpid(),
+            home=home,
+            code_version=code_version,
+            lease_seconds=LEASE_SECONDS,
+        )
+        self._connection = Connection(dsn, name="listener", statement_seconds=STATEMENT_SECONDS, session=SESSION)
+        self._watch = watch
+        self._spool = spool
+        self._seen = Seen([], "nobody has looked yet")
+        self._fence: int | None = None
+        self._dropped = 0
+        self._has_said_that_it_waits = False
+
+    async def look(self) -> None:
+        """See what runs, and remember what is to be told."""
+        self._seen = await asyncio.to_thread(self._look)
+
+    def _look(self) -> Seen:
+        seen = self._watch.look()
+        for life, note in seen.lives:
+            if self._spool.put(life):
+                self._watch.told(life)
+            else:
+                self._dropped += 1
+                log.error("life.dropped", extra={"program": life.program, "ending": life.ending})
+            if note:
+                incarnations.forget(note)
+            if life.ended is not None:
+                fields = {"program": life.program, "code": life.code, "signal": life.signal, "asked": life.asked}
+                log.info("program.ended", extra=fields)
+        return seen
+
+    async def tell(self) -> bool:
+        """Say that the host lives and what it runs, and note what is remembered."""
+        if self._fence is None and not await self._take():
+            return False
+        fence, name, dropped = self._fence or 0, self._agent.name, self._dropped
+        beat = hosts.beat(
+            name,
+            authority=SYSTEM,
+            fence=fence,
+            programs=self._seen.programs,
+            trouble=self._seen.trouble,
+            dropped=dropped,
+        )
+        if not await self._connection.run(beat):
+            return self._lost()
+        self._dropped -= dropped
+        return await self._note(fence)
+
+    async def _take(self) -> bool:
+        self._fence = await self._connection.run(hosts.take(self._agent, authority=SYSTEM))
+        if self._fence is None:
+            if not self._has_said_that_it_waits:
+                self._has_said_that_it_waits = True
+                text = "another agent tells of this host; where that is another machine, set SHIFTBOSS_HOST"
+                log.warning("listener.waits", extra={"host": self._agent.name, "why": text})
+            return False
+        self._has_said_that_it_waits = False
+        log.info("listener.agent", extra={"host": self._agent.name, "fence": self._fence})
+        return True
+
+    def _lost(self) -> bool:
+        log.warning("listener.lost", extra={"host": self._agent.name, "fence": self._fence})
+        self._fence = None
+        return False
+
+    async def _note(self, fence: int) -> bool:
+        """Note what has waited longest; True where more waits."""
+        batch = self._spool.oldest(BATCH)
+        if not batch:
+            return False
+        now = time.time()
+        lives = [replace(life, is_fresh=now - (life.ended or 0) < FRESH_SECONDS) for _, life in batch]
+        try:
+            if not await self._note_lives(lives, fence):
+                return self._lost()
+        except StoreUnavailable:
+            raise
+        except psycopg.DataError:
+            # One of them cannot be held. Rather one less than none any more.
+            for life in lives:
+                try:
+                    await self._note_lives([life], fence)
+                except psycopg.DataError as problem:
+                    self._dropped += 1
+                    log.error("life.refused", extra={"program": life.program, "error": str(problem)[:500]})
+        for file, _ in batch:
+            self._spool.drop(file)
+        return len(batch) == BATCH
+
+    async def _note_lives(self, lives: "list[processes.Life]", fence: int) -> bool:
+        noting = processes.note(lives, authority=SYSTEM, host=self._agent.name, fence=fence)
+        return await self._connection.run(noting)
+
+    async def forget(self) -> None:
+        """Drop the oldest lives of programs that have had many."""
+        if self._fence is not None:
+            forgetting = processes.forget(authority=SYSTEM, host=self._agent.name, fence=self._fence)
+            await self._connection.run(forgetting)
+
+    async def run(self) -> None:
+        """Do all duties until SIGTERM or SIGINT. Raises SchemaTooOld, UnsupportedDatabase."""
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        log.info("listener.started", extra={"host": self._agent.name})
+        looking = asyncio.create_task(Loop("look", self.look, every_seconds=LOOK_SECONDS).run(stop))
+        await self._open(stop)
+        loops = (
+            Loop("tell", self.tell, every_seconds=LOOK_SECONDS),
+            Loop("forget", self.forget, every_seconds=FORGET_SECONDS),
+        )
+        tasks = [looking, *(asyncio.create_task(loop.run(stop)) for loop in loops)]
+        await stop.wait()
+        await asyncio.wait(tasks, timeout=FAREWELL_SECONDS)
+        for task in tasks:
+            task.cancel()
+        await self._farewell()
+        log.info("listener.stopped")
+
+    async def _open(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                return await self._connection.run(check_schema())
+            except StoreUnavailable as error:
+                log.warning("listener.store_unavailable", extra={"error": str(error)})
+                await wait_for_event(stop, 2.0)
+        return None
+
+    async def _farewell(self) -> None:
+        """Tell what has ended meanwhile, and leave the host to the next one. What is not told is remembered."""
+
+        async def leave() -> None:
+            await self.look()
+            while await self.tell():
+                pass
+            if self._fence is not None:
+                await self._connection.run(hosts.leave(self._agent.name, authority=SYSTEM, fence=self._fence))
+
+        try:
+            await asyncio.wait_for(leave(), FAREWELL_SECONDS)
+        except (StoreUnavailable, TimeoutError, psycopg.Error) as problem:
+            log.warning("listener.left_untold", extra={"error": str(problem)})
+        await self._connection.close()
