@@ -8,7 +8,6 @@ from shiftboss.cli.output import as_json, table
 from shiftboss.cli.project import open_record
 from shiftboss.console.stored import as_object
 from shiftboss.permissions import VIEW_AUDIT, Act, Via, require
-from shiftboss.queue.authority import System
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.statement import run as answer
 
@@ -46,10 +45,12 @@ def declare(commands: Commands) -> None:
 def list_entries(given: argparse.Namespace) -> int:
     """Print acts, the newest first."""
     open_record(given)
-    require(VIEW_AUDIT, by=person_of(given))
+    person = person_of(given)
+    require(VIEW_AUDIT, by=person)
     rows = answer(
         audit.entries(
-            authority=System(),
+            authority=person.authority,
+            reader=person.as_actor,
             job_id=given.job,
             queue=given.queue,
             act=given.act,

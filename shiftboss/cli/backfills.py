@@ -20,13 +20,11 @@ from shiftboss.cli.command import (
 from shiftboss.cli.output import as_json, cell, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import listing
-from shiftboss.permissions import NEED_REASON, VIEW, Act, require
-from shiftboss.queue.authority import System
+from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.backfill import PAGE, BackfillRow
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
 COUNTS = ("items", "waiting", "live", "quarantined", "completed", "cancelled", "discarded")
 
 GROUP_EXAMPLES = """\
@@ -108,8 +106,9 @@ def declare(commands: Commands) -> None:
 def list_backfills(given: argparse.Namespace) -> int:
     """Print backfills, the newest first."""
     open_record(given)
-    require(VIEW, by=person_of(given))
-    rows = run(store.backfills(authority=SYSTEM, before_id=given.before, limit=given.limit))
+    person = person_of(given)
+    require(VIEW, by=person)
+    rows = run(store.backfills(authority=person.authority, before_id=given.before, limit=given.limit))
     if given.format == "json":
         print(as_json({"backfills": [listing.backfill(row) for row in rows]}))
         return 0
@@ -124,8 +123,9 @@ def list_backfills(given: argparse.Namespace) -> int:
 def show(given: argparse.Namespace) -> int:
     """Print one backfill."""
     open_record(given)
-    require(VIEW, by=person_of(given))
-    row = _found(given.id)
+    person = person_of(given)
+    require(VIEW, by=person)
+    row = _found(given.id, person)
     told = listing.backfill(row)
     if given.format == "json":
         print(as_json(told))
@@ -135,8 +135,8 @@ def show(given: argparse.Namespace) -> int:
     return 0
 
 
-def _found(backfill_id: int) -> BackfillRow:
-    row = run(store.backfill(backfill_id, authority=SYSTEM))
+def _found(backfill_id: int, by: Person) -> BackfillRow:
+    row = run(store.backfill(backfill_id, authority=by.authority))
     if row is None:
         raise Refused(f"there is no backfill {backfill_id}")
     return row
@@ -148,9 +148,9 @@ def _act(act: Act, given: argparse.Namespace) -> int:
     check_consent(act, given)
     open_record(given)
     person = permitted(act, given)
-    confirm(act, given, lambda: _question(word, _found(given.id)))
+    confirm(act, given, lambda: _question(word, _found(given.id, person)))
     acted = worded(partial(do, given.id, by=person, reason=given.reason))
-    row = _found(given.id)
+    row = _found(given.id, person)
     if given.format == "json":
         print(as_json({"act": str(act), "items": acted.items, "backfill": listing.backfill(row)}))
     elif acted.items is None:

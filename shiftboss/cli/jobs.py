@@ -31,7 +31,6 @@ from shiftboss.console.listing import job as as_job
 from shiftboss.console.sight import Seen, seen
 from shiftboss.console.stored import as_object
 from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
-from shiftboss.queue.authority import System
 from shiftboss.queue.contract import NoteKind
 from shiftboss.queue.jobs import Kind, RetryKind, present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
@@ -40,7 +39,6 @@ from shiftboss.queue.store import read
 from shiftboss.queue.store.read import AttemptRow, EventRow, JobDetail
 from shiftboss.queue.store.statement import run as answer
 
-SYSTEM = System()
 LIMIT = 50
 RETRIES = {
     None: "",
@@ -229,7 +227,7 @@ def list_jobs(given: argparse.Namespace) -> int:
     require(VIEW, by=person)
     which = {"queue": given.queue, "before": given.before, "after": given.after, "limit": given.limit}
     if given.query is None:
-        page = listing.jobs(given.state or State, **which)
+        page = listing.jobs(given.state or State, by=person, **which)
     else:
         try:
             revealing.search(given.query, by=person)
@@ -277,11 +275,11 @@ def show(given: argparse.Namespace) -> int:
     open_record(given)
     person = person_of(given)
     require(VIEW, by=person)
-    job = answer(read.job(authority=SYSTEM, job_id=given.id))
+    job = answer(read.job(authority=person.authority, job_id=given.id))
     if job is None:
         raise Refused(f"there is no job {given.id}")
-    attempts = answer(read.attempts(authority=SYSTEM, job_id=given.id))
-    events = answer(read.events(authority=SYSTEM, job_id=given.id))
+    attempts = answer(read.attempts(authority=person.authority, job_id=given.id))
+    events = answer(read.events(authority=person.authority, job_id=given.id))
     if given.format == "json":
         print(as_json(as_job(job, attempts, events, by=person)))
     else:
@@ -292,8 +290,9 @@ def show(given: argparse.Namespace) -> int:
 def reveal(given: argparse.Namespace) -> int:
     """Print the arguments of one job, digit by digit as they are stored."""
     open_record(given)
-    worded(lambda: acts.reveal(given.id, by=permitted(Act.REVEAL, given), reason=given.reason))
-    job = answer(read.job(authority=SYSTEM, job_id=given.id))
+    person = permitted(Act.REVEAL, given)
+    worded(lambda: acts.reveal(given.id, by=person, reason=given.reason))
+    job = answer(read.job(authority=person.authority, job_id=given.id))
     if job is None:
         raise Refused(f"there is no job {given.id}")
     print(pretty.indented(job.args))
@@ -318,7 +317,7 @@ def _act(act: Act, given: argparse.Namespace) -> int:
     open_record(given)
     person = permitted(act, given)
     ids = list(dict.fromkeys(given.ids))
-    confirm(act, given, lambda: _named(act, ids))
+    confirm(act, given, lambda: _named(act, ids, person))
     more, wish = _wish(act, given)
     do: Any = CALLS[act]
     return act_on_each(act, ids, lambda id: do(id, by=person, reason=given.reason, **more), given=given, wish=wish)
@@ -338,9 +337,9 @@ def _wish(act: Act, given: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def _named(act: Act, ids: Sequence[int]) -> str:
+def _named(act: Act, ids: Sequence[int], by: Person) -> str:
     """The jobs that are about to be changed, as they are now, and the question."""
-    found = [(id, answer(read.job(authority=SYSTEM, job_id=id))) for id in ids[:SHOWN_BEFORE]]
+    found = [(id, answer(read.job(authority=by.authority, job_id=id))) for id in ids[:SHOWN_BEFORE]]
     rows = [(id, job.state, job.queue, job.task) if job else (id, "no such job", "", "") for id, job in found]
     more = f"\n… and {len(ids) - SHOWN_BEFORE} more" if len(ids) > SHOWN_BEFORE else ""
     shown = table(("ID", "STATE", "QUEUE", "TASK"), rows, right=frozenset({"ID"}))

@@ -12,12 +12,10 @@ from shiftboss.cli.acting import check_reason, permitted, person_of, worded
 from shiftboss.cli.command import Commands, take_format, take_person, take_reason
 from shiftboss.cli.output import as_json, cell, moment, table
 from shiftboss.cli.project import open_record
-from shiftboss.console import standing, whole
-from shiftboss.permissions import NEED_REASON, VIEW, Act, require
-from shiftboss.queue.authority import System
+from shiftboss.console import standing
+from shiftboss.console.narrowing import looked_by
+from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
 from shiftboss.queue.states import LIVE, State
-
-SYSTEM = System()
 
 GROUP_EXAMPLES = """\
 examples:
@@ -98,7 +96,7 @@ def list_queues(given: argparse.Namespace) -> int:
     open_record(given)
     person = person_of(given)
     require(VIEW, by=person)
-    report = standing.queues(whole.looked(), authority=person.authority)
+    report = standing.queues(looked_by(person), authority=person.authority)
     if given.format == "json":
         print(as_json(report))
         return 0
@@ -141,7 +139,7 @@ def limit(given: argparse.Namespace) -> int:
         print(as_json({"act": str(Act.LIMIT), "queues": [outcome]}))
     else:
         print(f"queue {cell(given.queue)}: limit {_said(acted, is_reset=given.limit is LimitWord.SETTINGS)}")
-    _warn_of_unknown([given.queue])
+    _warn_of_unknown([given.queue], person)
     return 0
 
 
@@ -179,13 +177,13 @@ def _act_on_each(act: Act, do: Callable[..., Acted], given: argparse.Namespace) 
     if given.format == "json":
         print(as_json({"act": str(act), "queues": outcomes}))
     if act is Act.PAUSE:
-        _warn_of_unknown([outcome["queue"] for outcome in outcomes])
+        _warn_of_unknown([outcome["queue"] for outcome in outcomes], person)
     return 0
 
 
-def _warn_of_unknown(names: Sequence[str | None]) -> None:
+def _warn_of_unknown(names: Sequence[str | None], by: Person) -> None:
     """A name that nothing uses is likely mistyped; it is paused all the same, for the jobs to come."""
-    report = standing.queues(whole.looked(), authority=SYSTEM)
+    report = standing.queues(looked_by(by), authority=by.authority)
     known = {queue["queue"] for queue in report["queues"] if queue["states"] or queue["live_workers"]}
     for name in names:
         if name not in known:

@@ -8,8 +8,9 @@ from shiftboss.cli.command import Commands, take_format
 from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
 from shiftboss.cli.queues import limit_words
-from shiftboss.console import standing, whole
-from shiftboss.queue.authority import System
+from shiftboss.console import standing
+from shiftboss.console.narrowing import looked_by
+from shiftboss.permissions import Person
 
 STOPPED_SHOWN_SECONDS = 600
 """How long a worker that has stopped stays in the words of `status`; its JSON tells of all."""
@@ -47,7 +48,8 @@ def declare(commands: Commands) -> None:
 def status(given: argparse.Namespace) -> int:
     """Print what the queues hold and how the workers are."""
     open_record(given)
-    report = standing.report(whole.looked(), authority=System())
+    shell = Person.of_shell()
+    report = standing.report(looked_by(shell), authority=shell.authority)
     print(as_json(report) if given.format == "json" else _as_text(report))
     return 0
 

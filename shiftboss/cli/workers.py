@@ -12,8 +12,7 @@ from shiftboss.cli.command import Commands, identity, take_consent, take_format,
 from shiftboss.cli.output import as_json, cell, table
 from shiftboss.cli.project import open_record
 from shiftboss.console import standing
-from shiftboss.permissions import NEED_REASON, VIEW, Act, require
-from shiftboss.queue.authority import System
+from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
 from shiftboss.queue.errors import Busy, NoSuchWorker, OrderRefused
 from shiftboss.queue.store import read
 from shiftboss.queue.store.statement import run
@@ -84,8 +83,9 @@ def declare(commands: Commands) -> None:
 def list_workers(given: argparse.Namespace) -> int:
     """Print the workers."""
     open_record(given)
-    require(VIEW, by=person_of(given))
-    rows = run(read.workers(authority=System()))
+    person = person_of(given)
+    require(VIEW, by=person)
+    rows = run(read.workers(authority=person.authority))
     if given.format == "json":
         print(as_json({"workers": [standing.worker(row) for row in rows]}))
         return 0
@@ -119,7 +119,7 @@ def _act(act: Act, given: argparse.Namespace) -> int:
     open_record(given)
     person = permitted(act, given)
     ids = list(dict.fromkeys(given.ids))
-    confirm(act, given, lambda: f"{_named(ids)}\n{word.capitalize()} {'it' if len(ids) == 1 else 'them'}?")
+    confirm(act, given, lambda: f"{_named(ids, person)}\n{word.capitalize()} {'it' if len(ids) == 1 else 'them'}?")
     outcomes: list[dict[str, Any]] = []
     for worker_id in ids:
         try:
@@ -143,9 +143,9 @@ def _act(act: Act, given: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-def _named(ids: list[int]) -> str:
+def _named(ids: list[int], by: Person) -> str:
     """The workers that are meant, with what they have in hand."""
-    known = {row.id: row for row in run(read.workers(authority=System()))}
+    known = {row.id: row for row in run(read.workers(authority=by.authority))}
     return "\n".join(
         f"worker {row.id} ({cell(row.pool)} on {cell(row.host)}, pid {row.pid}): {row.in_use} of {row.slots} busy"
         if (row := known.get(worker_id))

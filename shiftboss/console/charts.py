@@ -18,14 +18,13 @@ from shiftboss import conf
 from shiftboss.console import text, words
 from shiftboss.console.kept import Kept
 from shiftboss.permissions import Act
-from shiftboss.queue.authority import System
+from shiftboss.queue.authority import Staff
 from shiftboss.queue.buckets import percentiles
 from shiftboss.queue.store import histograms, marks
 from shiftboss.queue.store.histograms import HOUR, MINUTE, TEN_MINUTES, Span
 from shiftboss.queue.store.marks import Mark
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
 KEPT_SECONDS = 10.0
 SHARES = (0.5, 0.95, 0.99)
 
@@ -88,10 +87,10 @@ class Charts:
 _kept: Kept[Charts] = Kept()
 
 
-def charts(stretch: Stretch, *, queue: str = "") -> Charts:
-    """The charts of all queues, or of one."""
-    key = (conf.get().database, stretch.word, queue, get_language())
-    return _kept.get(key, lambda: _read(stretch, queue), seconds=KEPT_SECONDS).value
+def charts(stretch: Stretch, *, authority: Staff, queue: str = "") -> Charts:
+    """The charts of all queues that the authority sees as a whole, or of one. Raises NotAllowed."""
+    key = (conf.get().database, stretch.word, queue, get_language(), authority)
+    return _kept.get(key, lambda: _read(stretch, queue, authority), seconds=KEPT_SECONDS).value
 
 
 def forget() -> None:
@@ -99,12 +98,12 @@ def forget() -> None:
     _kept.forget()
 
 
-def _read(stretch: Stretch, queue: str) -> Charts:
+def _read(stretch: Stretch, queue: str, authority: Staff) -> Charts:
     back = stretch.back_seconds
     spans = run(
-        histograms.histogram(authority=SYSTEM, seconds=stretch.span_seconds, back_seconds=back, queue=queue)
+        histograms.histogram(authority=authority, seconds=stretch.span_seconds, back_seconds=back, queue=queue)
     )
-    happened = run(marks.marks(authority=SYSTEM, back_seconds=back))
+    happened = run(marks.marks(authority=authority, back_seconds=back))
     return made(spans, happened, stretch, queue=queue)
 
 

@@ -18,7 +18,14 @@ from shiftboss.console.people import NotStaff
 from shiftboss.console.permissions import passed
 from shiftboss.console.signature import View
 from shiftboss.permissions import Lacking
-from shiftboss.queue.errors import NoSuchBackfill, NoSuchJob, NoSuchOperation, NoSuchWorker
+from shiftboss.queue.errors import (
+    NoSuchBackfill,
+    NoSuchJob,
+    NoSuchOperation,
+    NoSuchWorker,
+    NotAllowed,
+    OutOfScope,
+)
 
 UNAVAILABLE = 503
 
@@ -74,6 +81,18 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
             "It needs the permission %(permission)s. Ask an administrator to give it to you, by itself or with a"
             " group; the command shiftboss_roles makes a group for each role."
         ),
+    ),
+    (
+        OutOfScope,
+        403,
+        _("This is not within your scope"),
+        _("You see and act on %(scope)s only. Somebody who sees more can help, or an administrator."),
+    ),
+    (
+        NotAllowed,
+        403,
+        _("You may not do this"),
+        _("A rule of this project refuses it. The log of the console says more; ask an administrator."),
     ),
     (
         psycopg.errors.QueryCanceled,

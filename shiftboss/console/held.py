@@ -43,19 +43,20 @@ class Reason:
     """All jobs of one reason: how many, first and last held, how many within the last hour, and by task and error.
 
     `sampled`: they were counted by the maintainer some time ago. Else they were counted just now; `capped` there,
-    there are at least so many. `fresh` is None where nobody has counted.
+    there are at least so many. `fresh` is None where nobody has counted. `is_whole`: its groups are of all its
+    jobs, and not of the newest ones.
     """
 
     reason: QuarantineReason
     jobs: int
     capped: bool
     sampled: bool
+    is_whole: bool
     fresh: int | None
     first: datetime
     last: datetime
     kinds: list[Kind]
     more_kinds: int
-    looked: int
     list: str
     query: str
 
@@ -68,11 +69,6 @@ class Reason:
     def headline(self) -> Promise:
         """Why they are held."""
         return HEADLINES[self.reason]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its groups are of all its jobs, and not of the newest ones."""
-        return self.looked < LOOKED
 
 
 def reasons(whole: Whole, groups: Iterable[Group]) -> list[Reason]:
@@ -87,19 +83,20 @@ def reasons(whole: Whole, groups: Iterable[Group]) -> list[Reason]:
 def _reason(reason: QuarantineReason, groups: list[Group], whole: Whole) -> Reason:
     some = groups[0]
     sampled = [one for one in whole.quarantine if one.reason == reason]
-    exact = some.of_jobs < LOOKED
+    exact = some.of_jobs < LOOKED and whole.within is None
     counted = sum(one.jobs for one in sampled)
+    is_counted = Part.QUARANTINE in whole.ages and whole.tells_of_queues
     return Reason(
         reason=reason,
         jobs=some.of_jobs if exact else max(counted, some.of_jobs),
         capped=not exact and counted <= some.of_jobs,
         sampled=not exact and counted > some.of_jobs,
-        fresh=sum(one.fresh for one in sampled) if Part.QUARANTINE in whole.ages else None,
+        is_whole=exact,
+        fresh=sum(one.fresh for one in sampled) if is_counted else None,
         first=min([some.of_first, *(one.first for one in sampled)]) if not exact else some.of_first,
         last=max([some.of_last, *(one.last for one in sampled)]) if not exact else some.of_last,
         kinds=[_kind(group) for group in groups],
         more_kinds=some.of_groups - len(groups),
-        looked=some.of_jobs,
         list=_list(Held(reason=reason)),
         query=query(Held(reason=reason)),
     )

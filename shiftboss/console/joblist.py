@@ -12,8 +12,8 @@ from shiftboss.console.filters import JobFilter
 from shiftboss.console.offers import JobAct
 from shiftboss.console.paging import JobPage, page_of, place_of
 from shiftboss.console.query import Mistake, Query, Term, Text, of
+from shiftboss.console.whole import Whole
 from shiftboss.permissions import Person
-from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import JobRow
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import PAGE, Count
@@ -89,23 +89,25 @@ def read(wanted: JobFilter, *, by: Person) -> JobPage:
     if wanted.asked.mistakes:
         return JobPage([])
     asked = wish(wanted, by=by)
-    place, found = place_of(wanted), _found(asked, wanted)
+    place, found = place_of(wanted), _found(asked, wanted, by)
     if found.rows or place is None or not found.complete:
         return page_of(found, wanted, size=PAGE)
     if not wanted.by_id:
         wanted = wanted.first()
-        return page_of(_found(asked, wanted, windows=1), wanted, size=PAGE, moved=True)
+        return page_of(_found(asked, wanted, by, windows=1), wanted, size=PAGE, moved=True)
     # Turned round, from the same place on and with that job itself.
     turned = wanted.beyond if wanted.backwards else wanted.ahead_of
     nearer = 1 if (wanted.order is Order.OLDEST) != wanted.backwards else -1
     wanted = turned(Place(max(place.id + nearer, 0)), seen=wanted.seen)
-    found = _found(asked, wanted, windows=1)
+    found = _found(asked, wanted, by, windows=1)
     return page_of(found, wanted, size=PAGE, moved=bool(found.rows))
 
 
-def _found(asked: Search, wanted: JobFilter, *, windows: int = WINDOWS) -> Searched:
+def _found(asked: Search, wanted: JobFilter, by: Person, *, windows: int = WINDOWS) -> Searched:
     place, back = place_of(wanted), wanted.backwards
-    return run(search(asked, authority=System(), beyond=place, backwards=back, limit=PAGE + 1, windows=windows))
+    return run(
+        search(asked, authority=by.authority, beyond=place, backwards=back, limit=PAGE + 1, windows=windows)
+    )
 
 
 def newer(wanted: JobFilter, *, by: Person) -> int:
@@ -115,7 +117,7 @@ def newer(wanted: JobFilter, *, by: Person) -> int:
     asked = replace(wish(wanted, by=by), members=())
     # One statement has to do: it is asked for with each refresh.
     seen = Place(wanted.seen)
-    found = search(asked, authority=System(), beyond=seen, backwards=True, limit=NEW_SHOWN, windows=1)
+    found = search(asked, authority=by.authority, beyond=seen, backwards=True, limit=NEW_SHOWN, windows=1)
     return len(run(found).rows)
 
 
@@ -127,15 +129,12 @@ def held(wanted: JobFilter, page: JobPage) -> str | None:
     return replace(wanted, before=newest + 1, seen=newest).query
 
 
-def tabs(counts: Sequence[Count], wanted: JobFilter, *, finished: int | None = None) -> list[Tab]:
-    """A tab for every state and one for all; with counts where they are those of these lists.
-
-    `finished`: about how many jobs of all queues have finished.
-    """
+def tabs(seen: Whole, wanted: JobFilter) -> list[Tab]:
+    """A tab for every state and one for all; with counts where they are those of these lists."""
     queue = wanted.queue
-    within = [count for count in counts if queue in (None, count.queue)]
-    told = wanted.counts_whole_queues
-    tallies = figures.tally(within, finished=finished if queue is None else None)
+    within = [count for count in seen.counts if queue in (None, count.queue)]
+    told = wanted.counts_whole_queues and seen.tells_of_queues
+    tallies = figures.tally(within, finished=seen.finished if queue is None else None)
     return [
         *(
             Tab(

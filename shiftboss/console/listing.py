@@ -10,7 +10,6 @@ from shiftboss.console.filters import BadFilter
 from shiftboss.console.sight import seen
 from shiftboss.console.stored import as_object
 from shiftboss.permissions import VIEW_ARGUMENTS, Person, require
-from shiftboss.queue.authority import System
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import State
@@ -19,8 +18,6 @@ from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.read import JobRow
 from shiftboss.queue.store.search import Condition, Place, Search, search
 from shiftboss.queue.store.statement import run
-
-SYSTEM = System()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +37,15 @@ class Page:
         }
 
 
-def jobs(states: Iterable[State], *, queue: str | None, before: int | None, after: int | None, limit: int) -> Page:
+def jobs(
+    states: Iterable[State], *, queue: str | None, before: int | None, after: int | None, limit: int, by: Person
+) -> Page:
     """The page of jobs in these states that lies before an id or after one, or the newest."""
     found: dict[int, JobRow] = {}
     for state in states:
         rows = run(
             read.jobs(
-                authority=SYSTEM, state=state, queue=queue, before_id=before, after_id=after, limit=limit + 1
+                authority=by.authority, state=state, queue=queue, before_id=before, after_id=after, limit=limit + 1
             )
         )
         # A job that moves on between two looks is shown once.
@@ -91,7 +90,7 @@ def found(
     result = run(
         search(
             Search(states=wanted, conditions=where),
-            authority=SYSTEM,
+            authority=by.authority,
             beyond=None if start is None else Place(start),
             backwards=after is not None,
             limit=limit + 1,

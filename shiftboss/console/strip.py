@@ -9,11 +9,13 @@ from django.utils import formats, timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
-from shiftboss.console import addresses, ages
+from shiftboss.console import addresses, ages, words
+from shiftboss.console.narrowing import last_known_to, seen_by
+from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.text import duration, number, visible
 from shiftboss.console.verdict import TOLERATED_WAIT_SECONDS, Finding, findings
-from shiftboss.console.whole import Flow, Whole, last_known, whole
+from shiftboss.console.whole import Flow, Whole
 from shiftboss.queue.states import State
 from shiftboss.queue.store.samples import LIGHT, Part
 
@@ -39,13 +41,13 @@ def shown(request: HttpRequest, seen: Whole | None = None) -> dict[str, Any]:
     """The context of `_strip.html`; `seen` where the page has asked already."""
     if seen is None:
         with bounded():
-            seen = whole()
+            seen = seen_by(person_of(request))
     return _context(request, seen)
 
 
 def remembered(request: HttpRequest) -> dict[str, Any]:
     """The strip as this process last saw it, where the database does not answer; empty where it never did."""
-    seen = last_known()
+    seen = last_known_to(person_of(request))
     if seen is None or not seen.is_known:
         return {}
     age = max(seen.ages[part] for part in LIGHT if part in seen.ages)
@@ -59,6 +61,7 @@ def _context(request: HttpRequest, seen: Whole) -> dict[str, Any]:
         "headline_address": _leads_to(request, found[0]),
         "others": sum(finding.is_wrong for finding in found[1:]),
         "vitals": vitals(request, seen),
+        "scope": words.scope(person_of(request).authority),
         "as_of": _old(seen),
     }
 
@@ -77,6 +80,8 @@ def _leads_to(request: HttpRequest, finding: Finding) -> str:
 def vitals(request: HttpRequest, seen: Whole) -> list[Vital]:
     """The figures, in the order in which they are looked at. One that was never seen says so."""
     jobs = addresses.of(request, "jobs")
+    if not seen.tells_of_queues:
+        return [_lag(seen, addresses.of(request, "workers"))]
     made = [
         (Part.LEASES, _stuck(seen, jobs)),
         (Part.WORKERS, _lag(seen, addresses.of(request, "workers"))),

@@ -54,6 +54,9 @@ class Finding:
 
 def findings(seen: Whole) -> list[Finding]:
     """What there is to say, the worst first: never empty, and the first one is the headline."""
+    if not seen.tells_of_queues:
+        text = _("You see the jobs of some owners: how the queues stand is not told to you")
+        return [*_unseen(seen), Finding(Level.NOTE, text, page="jobs")]
     paused = {pause.queue for pause in seen.pauses}
     said = [
         *_unseen(seen),
@@ -66,7 +69,7 @@ def findings(seen: Whole) -> list[Finding]:
         *_quarantined(seen),
     ]
     if not any(finding.is_wrong for finding in said):
-        said.insert(0, Finding(Level.WELL, _("All well")))
+        said.insert(0, Finding(Level.WELL, _("All well") if seen.within is None else _("All well in your queues")))
     return sorted(said, key=_urgency)
 
 

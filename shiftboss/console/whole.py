@@ -138,12 +138,13 @@ class Whole:
     per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
     was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody
     looks any more. `unattended`: no maintainer looks, whoever else did. `pauses` are those of the reading.
+    `stuck_in`: stuck leases by queue. `within`: the queues that it is narrowed to, None where it is not.
     """
 
     counts: list[Count] = field(default_factory=list)
     finished: int | None = None
     workers: Workers = field(default_factory=Workers)
-    stuck: int = 0
+    stuck_in: dict[str, int] = field(default_factory=dict)
     longest_stuck: list[Stuck] = field(default_factory=list)
     quarantine: list[Held] = field(default_factory=list)
     flows: dict[str, Flow] = field(default_factory=dict)
@@ -152,7 +153,18 @@ class Whole:
     pauses: list[Pause] = field(default_factory=list)
     ages: dict[Part, float] = field(default_factory=dict)
     overdue_seconds: float | None = None
+    within: frozenset[str] | None = None
     unattended: bool = False
+
+    @property
+    def tells_of_queues(self) -> bool:
+        """Whether queues are told of at all: who sees the jobs of some owners sees no queue as a whole."""
+        return self.within is None or bool(self.within)
+
+    @property
+    def stuck(self) -> int:
+        """Leases that are over for longer than a reaper needs."""
+        return sum(self.stuck_in.values())
 
     @property
     def age_seconds(self) -> float | None:
@@ -250,7 +262,7 @@ def _made(found: dict[str, Sample]) -> Whole:
         counts=[*_live(found), *_finished(finished)],
         finished=finished.get("estimate"),
         workers=_workers(seen(Part.WORKERS, {})),
-        stuck=leases.get("stuck", 0),
+        stuck_in=dict(leases.get("stuck_in", [])),
         longest_stuck=[Stuck(*row) for row in leases.get("longest", [])],
         quarantine=[
             Held(reason, queue, jobs, fresh, _moment(first), _moment(last), newest)

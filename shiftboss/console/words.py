@@ -1,11 +1,14 @@
 """The record's own words as people read them. A word that is not listed is shown as it is."""
 
+from collections.abc import Collection
+
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from shiftboss.console.text import stored
+from shiftboss.console.text import stored, visible
 from shiftboss.permissions import Act, Via
+from shiftboss.queue.authority import Scoped, Staff
 from shiftboss.queue.jobs import Kind, RetryKind
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.backfill import Standing
@@ -196,3 +199,28 @@ def rejection(data: dict[str, object]) -> str:
         "held": data.get("fence_held") if data.get("fence_held") is not None else _("unknown"),
         "state": spoken(STATES, str(data.get("state"))) if data.get("state") else _("gone"),
     }
+
+
+def scope(authority: Staff) -> str:
+    """What somebody is narrowed to, as a sentence; nothing where they are not."""
+    if not isinstance(authority, Scoped):
+        return ""
+    queues, owners = (_listed(names) for names in (authority.queues, authority.owners))
+    if authority.owners is None:
+        return _("You see the queues %(queues)s") % {"queues": queues}
+    if authority.queues is None:
+        return _("You see the jobs of %(owners)s") % {"owners": owners}
+    return _("You see the jobs of %(owners)s in the queues %(queues)s") % {"owners": owners, "queues": queues}
+
+
+NAMES_SHOWN = 5
+
+
+def _listed(names: Collection[str] | None) -> str:
+    shown = sorted(names or ())
+    if not shown:
+        return _("(none)")
+    listed = ", ".join(map(visible, shown[:NAMES_SHOWN]))
+    if (more := len(shown) - NAMES_SHOWN) <= 0:
+        return listed
+    return _("%(names)s and %(n)s more") % {"names": listed, "n": more}

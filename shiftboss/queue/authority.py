@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.errors import NotAllowed, OutOfScope
 
 MAX_OWNER_LENGTH = 200
 SEPARATOR = "::"
@@ -60,6 +60,14 @@ class Scoped:
         object.__setattr__(self, "queues", _names("queues", queues))
         object.__setattr__(self, "owners", _names("owners", owners))
 
+    def __str__(self) -> str:
+        parts = [
+            f"the {kind} {', '.join(sorted(names)) or '(none)'}"
+            for kind, names in (("queues", self.queues), ("owners", self.owners))
+            if names is not None
+        ]
+        return " of ".join(parts)
+
     def holds(self, *, queue: str, owner: str | None) -> bool:
         """Whether a job of this queue and owner is within it."""
         return (self.queues is None or queue in self.queues) and (self.owners is None or owner in self.owners)
@@ -82,7 +90,7 @@ Staff = System | Scoped
 
 
 def reach_of(authority: Authority) -> dict[str, Any]:
-    """What statements filter jobs by, as parameters of `parts/within.sql`: None does not filter.
+    """What statements filter jobs by, as their parameters; None does not filter.
 
     `owner` sees its own jobs and those that it watches; `queues` and `owners` are a scope's.
     """
@@ -111,7 +119,7 @@ def require_queue_within(authority: Authority, queue: str, verb: str) -> None:
     """Refuse who does not act on this queue as a whole. Raises NotAllowed."""
     queues = queues_of(authority, verb)
     if queues is not None and queue not in queues:
-        raise NotAllowed(f"{verb} of the queue {queue!r} is not within {authority!r}")
+        raise OutOfScope(f"{verb} of the queue {queue!r}", str(authority))
 
 
 def require_staff(authority: Authority, verb: str) -> None:
@@ -152,13 +160,15 @@ def owner_of(authority: Authority) -> str | None:
         case System():
             return None
         case Scoped():
-            raise NotAllowed(f"this is for an owner or System(), not for {authority!r}")
+            raise OutOfScope("what is an owner's own, or the system's", str(authority))
     raise TypeError(f'authority must be Owner("…") or System(), not {authority!r}')
 
 
 def require_system(authority: Authority, verb: str) -> None:
     """Refuse everyone but System. Raises NotAllowed."""
-    if isinstance(authority, Scoped) or owner_of(authority) is not None:
+    if isinstance(authority, Scoped):
+        raise OutOfScope(f"{verb} of the whole installation", str(authority))
+    if owner_of(authority) is not None:
         raise NotAllowed(f"{verb} is for System(), not for {authority!r}")
 
 

@@ -17,6 +17,15 @@ class NotAllowed(ShiftbossError):
     """The authority given does not permit this call."""
 
 
+class OutOfScope(NotAllowed):
+    """`what` is not within the `scope` to which somebody of the staff is narrowed."""
+
+    def __init__(self, what: str, scope: str) -> None:
+        super().__init__(f"{what}: you act within {scope} only")
+        self.what = what
+        self.scope = scope
+
+
 class NoSuchJob(ShiftbossError):
     """No job with this id is visible to the authority given."""
 

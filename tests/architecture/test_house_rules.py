@@ -1,6 +1,7 @@
 """Rules of the house that neither the linter nor import-linter can hold."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,32 @@ def test_no_folder_of_ours_hides_a_module_of_the_standard_library() -> None:
     folders = {child.name for child in ROOT.iterdir() if child.is_dir() and (child / "__init__.py").exists()}
     assert not folders & sys.stdlib_module_names
     assert not (ROOT / "tests" / "queue").exists()
+
+
+def test_no_statement_changes_whose_a_job_is_or_where_it_waits() -> None:
+    """So that who may see a job may be asked before it is changed, and holds until it is."""
+    assignment = re.compile(r"(?:\bset|,)\s+(queue|owner|id)\s*=[^=]", re.IGNORECASE)
+    for file in sorted((PACKAGE / "queue/store/sql").rglob("*.sql")):
+        for update in re.findall(r"update shiftboss_job\b.*?\bwhere\b", file.read_text(), re.DOTALL):
+            assert not assignment.search(update), file.name
+    assert assignment.search("set state = 'x', owner = 'y'")
+
+
+def test_the_console_and_its_api_read_and_act_in_the_name_of_a_person() -> None:
+    """`System()` there would be a way around the scope of who asks; where it stands is said here, and why."""
+    expected = {
+        "console/whole.py": "what it saw is narrowed where it is asked for",
+        "console/revealing.py": "whether the reader's own request was kept",
+        "console/conditions.py": "the form of a key, which reads nothing",
+        "console/views/audit.py": "whether the reader is narrowed at all",
+        "cli/bulk.py": "how many its own operation has changed",
+    }
+    of_them = [*(PACKAGE / "console").rglob("*.py"), *(PACKAGE / "cli").rglob("*.py")]
+    found = {str(file.relative_to(PACKAGE)) for file in of_them if "System()" in file.read_text()}
+    assert found == set(expected)
+    narrowed = {
+        str(file.relative_to(PACKAGE))
+        for file in of_them
+        if re.search(r"\bwhole\.(whole|looked)\(", file.read_text())
+    }
+    assert narrowed == {"console/narrowing.py"}

@@ -154,7 +154,7 @@ def test_quarantined_jobs_of_the_last_hour_are_told_apart() -> None:
 
 def test_a_lease_that_is_over_and_was_not_taken_back_is_wrong() -> None:
     stuck = [Stuck(7, "default", "task", 3, 62.0)]
-    [one] = findings([], serving(), stuck=1, longest_stuck=stuck)
+    [one] = findings([], serving(), stuck_in={"default": 1}, longest_stuck=stuck)
     assert texts([one]) == ["1 lease is over and its job was not taken back, for 1 min 2 s now"]
     assert one.is_wrong
     assert (one.page, one.query) == ("jobs", "?state=running")

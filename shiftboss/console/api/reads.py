@@ -12,9 +12,9 @@ from shiftboss.console import listing, revealing, roster, standing
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
 from shiftboss.console.filters import BadFilter
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import as_object
-from shiftboss.console.whole import whole
 from shiftboss.permissions import VIEW, VIEW_AUDIT, Person, require
 from shiftboss.queue.errors import InvalidJob, NoSuchBackfill, NoSuchJob, NoSuchWorker
 from shiftboss.queue.states import State
@@ -44,7 +44,7 @@ def status(request: HttpRequest) -> Any:
     """What `shiftboss status --format json` says, under the same names."""
     by = _may(request, VIEW)
     with bounded():
-        return standing.report(whole(), authority=by.authority)
+        return standing.report(seen_by(by), authority=by.authority)
 
 
 @router.get(
@@ -54,7 +54,7 @@ def queues(request: HttpRequest) -> Any:
     """Queues that have jobs or live workers, or are paused or limited."""
     by = _may(request, VIEW)
     with bounded():
-        return standing.queues(whole(), authority=by.authority)
+        return standing.queues(seen_by(by), authority=by.authority)
 
 
 @router.get(
@@ -118,7 +118,7 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
         if wanted.q is not None:
             page = listing.found(wanted.q, states, queue=queue, before=below, after=above, limit=limit, by=by)
         else:
-            page = listing.jobs(states, queue=queue, before=below, after=above, limit=limit)
+            page = listing.jobs(states, queue=queue, before=below, after=above, limit=limit, by=by)
     return page.as_object()
 
 

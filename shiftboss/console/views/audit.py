@@ -50,10 +50,12 @@ class Wanted:
 def index(request: HttpRequest) -> HttpResponse:
     """Acts, the newest first, a page at a time, narrowed to what the address names. Raises BadFilter."""
     wanted, before_id = _read(request.GET), filters.id_of(request.GET, "before")
+    person = person_of(request)
     with bounded():
         rows = run(
             audit.entries(
-                authority=System(),
+                authority=person.authority,
+                reader=person.as_actor,
                 job_id=wanted.job,
                 queue=wanted.queue,
                 act=wanted.act,
@@ -65,14 +67,14 @@ def index(request: HttpRequest) -> HttpResponse:
         )
         more = len(rows) > audit.PAGE
         reached = None
-        if wanted.is_walked and not more:
+        if (wanted.is_walked or person.authority != System()) and not more:
             reached = run(
-                audit.reach(authority=System(), job_id=wanted.job, queue=wanted.queue, before_id=before_id)
+                audit.reach(authority=person.authority, job_id=wanted.job, queue=wanted.queue, before_id=before_id)
             )
     shown = rows[: audit.PAGE]
     older = shown[-1].id if more else reached[0] if reached else None
     context = {
-        "lines": audits.lines(shown, by=person_of(request)),
+        "lines": audits.lines(shown, by=person),
         "wanted": wanted,
         "before_id": before_id,
         "older": wanted.query(older) if older is not None else None,

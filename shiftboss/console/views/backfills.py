@@ -17,7 +17,6 @@ from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person
-from shiftboss.queue.authority import System
 from shiftboss.queue.errors import NoSuchBackfill
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.backfill import PAGE, BackfillRow, Standing
@@ -83,7 +82,7 @@ def index(request: HttpRequest) -> HttpResponse:
     """Backfills with how far they are, the newest first."""
     before = filters.id_of(request.GET, "before")
     with bounded():
-        rows = run(store.backfills(authority=System(), before_id=before, limit=PAGE + 1))
+        rows = run(store.backfills(authority=person_of(request).authority, before_id=before, limit=PAGE + 1))
     page = rows[:PAGE]
     context = {
         "backfills": [(row, figures.parts(row), figures.failed(row)) for row in page],
@@ -95,17 +94,17 @@ def index(request: HttpRequest) -> HttpResponse:
 
 def show(request: HttpRequest, backfill_id: int) -> HttpResponse:
     """One backfill. Raises NoSuchBackfill."""
-    row = read_backfill(backfill_id)
+    row = read_backfill(backfill_id, by=person_of(request))
     context = {"backfill": row, "parts": figures.parts(row), "offers": offered(row, to=person_of(request))}
     return live.answer(request, "backfill", context)
 
 
-def read_backfill(backfill_id: int) -> BackfillRow:
-    """What the record says of a backfill. Raises NoSuchBackfill."""
+def read_backfill(backfill_id: int, *, by: Person) -> BackfillRow:
+    """What the record says of a backfill to this person. Raises NoSuchBackfill."""
     row = None
     if 0 < backfill_id <= filters.LARGEST_ID:
         with bounded():
-            row = run(store.backfill(backfill_id, authority=System()))
+            row = run(store.backfill(backfill_id, authority=by.authority))
     if row is None:
         raise NoSuchBackfill(f"there is no backfill {backfill_id}")
     return row
@@ -138,7 +137,7 @@ class BackfillActing(Acting):
 
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form. Raises NoSuchBackfill."""
-        row = read_backfill(self.backfill_id)
+        row = read_backfill(self.backfill_id, by=person_of(self.request))
         context: dict[str, Any] = {
             "backfill": row,
             "form": form or self.new_form(),

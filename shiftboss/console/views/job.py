@@ -4,12 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from shiftboss.console import audits, comparing, filters, live, offers, revealing, timeline, waiting
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.sight import Seen, seen
-from shiftboss.console.whole import whole
-from shiftboss.permissions import VIEW_ARGUMENTS, VIEW_AUDIT
-from shiftboss.queue.authority import System
+from shiftboss.permissions import VIEW_ARGUMENTS, VIEW_AUDIT, Person
 from shiftboss.queue.errors import NoSuchJob
 from shiftboss.queue.jobs import present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
@@ -24,12 +23,12 @@ def show(request: HttpRequest, job_id: int) -> HttpResponse:
     person, now = person_of(request), timezone.now()
     sees_acts = person.allows(VIEW_AUDIT)
     with bounded():
-        job = read_job(job_id)
-        attempts = run(read.attempts(authority=System(), job_id=job_id))
-        events = run(read.events(authority=System(), job_id=job_id))
-        acts_on_it = run(audit.entries(authority=System(), job_id=job_id))
-        stands = whole()
-        in_its_way = run(obstacles.of(job, authority=System())) if job.state in WAITING else None
+        job = read_job(job_id, by=person)
+        attempts = run(read.attempts(authority=person.authority, job_id=job_id))
+        events = run(read.events(authority=person.authority, job_id=job_id))
+        acts_on_it = run(audit.entries(authority=person.authority, job_id=job_id))
+        stands = seen_by(person)
+        in_its_way = run(obstacles.of(job, authority=person.authority)) if job.state in WAITING else None
     shown, digest = seen(attempts, by=person), args_digest(job.args)
     context = {
         "whole": stands,
@@ -58,9 +57,9 @@ def _beside(attempts: list[Seen]) -> list[int | None]:
     return [*(one.row.fence for one in attempts[1:]), None]
 
 
-def read_job(job_id: int) -> JobDetail:
-    """What the record says of a job. Raises NoSuchJob."""
-    job = run(read.job(authority=System(), job_id=filters.checked_id(job_id)))
+def read_job(job_id: int, *, by: Person) -> JobDetail:
+    """What the record says of a job to this person. Raises NoSuchJob."""
+    job = run(read.job(authority=by.authority, job_id=filters.checked_id(job_id)))
     if job is None:
         raise NoSuchJob(f"there is no job {job_id}")
     return job

@@ -44,7 +44,7 @@ class JobActing(Acting):
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form; or that the job has moved on, where it stands, and what can be done now. Raises NoSuchJob."""
         with bounded():
-            job = read_job(self.job_id)
+            job = read_job(self.job_id, by=person_of(self.request))
         legal = self.is_legal(job.state)
         context: dict[str, Any] = {
             "job": job,

@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 
 from shiftboss.console import columns, filters, joblist, live, revealing
 from shiftboss.console.columns import VIEW_ARGUMENTS
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
 from shiftboss.console.query import FIELDS
 from shiftboss.console.record import bounded
 from shiftboss.console.views import many
-from shiftboss.console.whole import whole
 from shiftboss.queue.states import WAITING
 from shiftboss.queue.store import read
 from shiftboss.queue.store.search import ALL, Order
@@ -28,7 +28,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if refused:
         wanted = replace(wanted.first(), order=Order.NEWEST)
     with bounded():
-        seen = whole()
+        seen = seen_by(by)
         page = joblist.read(wanted, by=by)
         fresh = 0 if page.moved else joblist.newer(wanted, by=by)
     shown = columns.shown(wanted.columns, wanted.states)
@@ -37,7 +37,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "refused": refused,
         "all_states": wanted.of_states(ALL).query if wanted.asked.terms and wanted.states != ALL else None,
         "whole": seen,
-        "tabs": joblist.tabs(seen.counts, wanted, finished=seen.finished),
+        "tabs": joblist.tabs(seen, wanted),
         "chips": joblist.chips(wanted),
         "mistakes": joblist.mistakes(wanted),
         "completions": joblist.completions(wanted, seen.counts, page),

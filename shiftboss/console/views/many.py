@@ -15,7 +15,6 @@ from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
-from shiftboss.queue.authority import System
 from shiftboss.queue.store import many
 from shiftboss.queue.store.statement import run
 
@@ -55,7 +54,7 @@ class ManyActing(Acting):
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """What would happen to each of them, and the form where anything would."""
         with bounded():
-            standings = run(many.named(self.job_ids, authority=System()))
+            standings = run(many.named(self.job_ids, authority=person_of(self.request).authority))
         foreseen = choosing.foresee(self.act, standings)
         context: dict[str, Any] = {
             "form": form or self.new_form(),

@@ -5,9 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from shiftboss.console import charts, figures, filters, live, verdict
 from shiftboss.console.charts import STRETCHES, USUAL
 from shiftboss.console.filters import BadFilter
+from shiftboss.console.narrowing import seen_by
+from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
-from shiftboss.console.whole import whole
-from shiftboss.queue.authority import System
 from shiftboss.queue.store import queues, read, samples
 from shiftboss.queue.store.statement import run
 
@@ -18,10 +18,11 @@ def show(request: HttpRequest) -> HttpResponse:
     if stretch is None:
         raise BadFilter("there is no such span of time")
     queue = filters.queue_of(request.GET) if request.GET.get("queue") else ""
+    person = person_of(request)
     with bounded():
-        seen = whole()
-        limits = run(queues.limits(authority=System()))
-        drawn = charts.charts(stretch, queue=queue)
+        seen = seen_by(person)
+        limits = run(queues.limits(authority=person.authority))
+        drawn = charts.charts(stretch, authority=person.authority, queue=queue)
     lines = figures.seen_queues(seen, limits, minutes=samples.MINUTES)
     context = {
         "whole": seen,

@@ -8,17 +8,16 @@ from shiftboss import acts
 from shiftboss.acts import Sweep
 from shiftboss.console import addresses, choosing, held, live, offers
 from shiftboss.console.forms import ReasonForm
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.offers import JobAct
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Said
 from shiftboss.console.views.sweeping import Sweeping
-from shiftboss.console.whole import whole
 from shiftboss.permissions import Act
-from shiftboss.queue.authority import System
 from shiftboss.queue.store import many
-from shiftboss.queue.store.many import Held
+from shiftboss.queue.store.many import Held, HeldCount
 from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.statement import run
 
@@ -31,8 +30,8 @@ def index(request: HttpRequest) -> HttpResponse:
     """Quarantined jobs by reason, task and error: how many, since when, an example, and acts on all of them."""
     person = person_of(request)
     with bounded():
-        seen = whole()
-        groups = run(many.held_groups(authority=System()))
+        seen = seen_by(person)
+        groups = run(many.held_groups(authority=person.authority))
     context = {
         "reasons": held.reasons(seen, groups),
         "looked": many.LOOKED,
@@ -61,12 +60,20 @@ class HeldActing(Sweeping):
 
     def about(self) -> int:
         """As many as were counted; of a whole reason as many as were last seen of it, if those are more."""
-        return self._about(run(many.held_count(self.which, authority=System())).jobs)
+        return self._about(self._counted().jobs)
+
+    def _counted(self) -> HeldCount:
+        return run(many.held_count(self.which, authority=person_of(self.request).authority))
 
     def _about(self, counted: int) -> int:
         if self.which.task is not None:
             return counted
-        return max(counted, sum(one.jobs for one in whole().quarantine if one.reason == self.which.reason))
+        return max(
+            counted,
+            sum(
+                one.jobs for one in seen_by(person_of(self.request)).quarantine if one.reason == self.which.reason
+            ),
+        )
 
     def leads_to(self) -> str:
         """The quarantine."""
@@ -76,7 +83,7 @@ class HeldActing(Sweeping):
         """Which jobs would change, counted now, and the form where there are any."""
         which = self.which
         with bounded():
-            count = run(many.held_count(which, authority=System()))
+            count = self._counted()
             about = self._about(count.jobs) if count.capped else count.jobs
         context: dict[str, Any] = {
             "form": form or self.new_form(),

@@ -8,16 +8,17 @@ from django.utils.translation import gettext as _
 
 from shiftboss import acts, conf
 from shiftboss.acts import Acted, LimitWord, Sweep, Swept
-from shiftboss.console import addresses, audits, figures, filters, live, serving, whole
+from shiftboss.console import addresses, audits, figures, filters, live, serving
 from shiftboss.console.figures import QueueLine
 from shiftboss.console.forms import NUMBER, LimitForm, PreviewForm, QueueForm, ReasonForm
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.views.acting import Acting, Said
 from shiftboss.console.views.sweeping import Sweeping
 from shiftboss.console.whole import Served, Whole
-from shiftboss.permissions import VIEW_AUDIT, Act
-from shiftboss.queue.authority import System
+from shiftboss.permissions import VIEW_AUDIT, Act, Person
+from shiftboss.queue.authority import require_queue_within
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.states import LIVE, WAITING, State
 from shiftboss.queue.store import audit, queues, read, waiting
@@ -25,7 +26,6 @@ from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.queues import Limit, Limited, Pause
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
 MINUTES = 30
 """How far back the throughput is drawn."""
 
@@ -37,11 +37,11 @@ ACTS_SHOWN = 8
 
 def index(request: HttpRequest) -> HttpResponse:
     """Every queue with jobs, a worker, a pause or a limit: what it holds, how it flows, who serves it."""
-    targets = serving.targets(conf.get().queues)
+    targets, person = serving.targets(conf.get().queues), person_of(request)
     with bounded():
-        seen = whole.whole()
-        limits = run(queues.limits(authority=SYSTEM))
-        waits = run(waiting.waits(list(targets), authority=SYSTEM)) if targets else {}
+        seen = seen_by(person)
+        limits = run(queues.limits(authority=person.authority))
+        waits = run(waiting.waits(list(targets), authority=person.authority)) if targets else {}
     kept = serving.objectives(targets, waits)
     lines = figures.seen_queues(seen, limits, minutes=MINUTES)
     context = {
@@ -57,14 +57,15 @@ def show(request: HttpRequest) -> HttpResponse:
     """One queue, `?queue=NAME`: all of the same, who serves it, and what was last done to it. Raises BadFilter."""
     name = filters.queue_of(request.GET)
     person = person_of(request)
-    sees_audit = person.allows(VIEW_AUDIT)
+    authority, sees_audit = person.authority, person.allows(VIEW_AUDIT)
+    require_queue_within(authority, name, "the page")
     targets = serving.targets(conf.get().queues)
     with bounded():
-        seen = whole.whole()
-        limits = run(queues.limits(authority=SYSTEM))
-        workers = serving.serving(name, run(read.workers(authority=SYSTEM)))
-        waits = run(waiting.waits([name], authority=SYSTEM))
-        entries = run(audit.entries(authority=SYSTEM, queue=name, limit=ACTS_SHOWN)) if sees_audit else []
+        seen = seen_by(person)
+        limits = run(queues.limits(authority=authority))
+        workers = serving.serving(name, run(read.workers(authority=authority)))
+        waits = run(waiting.waits([name], authority=authority))
+        entries = run(audit.entries(authority=authority, queue=name, limit=ACTS_SHOWN)) if sees_audit else []
     line = _line(name, seen, [one for one in limits if one.queue == name])
     context = {
         "queue": line,
@@ -124,7 +125,9 @@ class QueueActing(Acting):
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, and what the act would stop. Raises BadFilter."""
         name = self.queue
-        pause = _pause_of(name)
+        by = person_of(self.request)
+        require_queue_within(by.authority, name, self.act)
+        pause = _pause_of(name, by)
         context: dict[str, Any] = {
             "queue": name,
             "pause": pause,
@@ -133,8 +136,8 @@ class QueueActing(Acting):
         }
         if context["asks"] and self.act is Act.PAUSE:
             with bounded():
-                workers = run(read.workers(authority=SYSTEM))
-                context["radius"] = serving.radius(name, whole.whole(), workers)
+                workers = run(read.workers(authority=by.authority))
+                context["radius"] = serving.radius(name, seen_by(by), workers)
         return self.answer(context, said)
 
 
@@ -167,7 +170,9 @@ class Limiting(QueueActing):
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, and the limit that there is."""
         name = self.queue
-        limited = _limit_of(name)
+        by = person_of(self.request)
+        require_queue_within(by.authority, name, self.act)
+        limited = _limit_of(name, by)
         context = {
             "queue": name,
             "limited": limited,
@@ -201,9 +206,11 @@ class Cancelling(Sweeping):
 
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """How many jobs that is, by state, and the form where there are any."""
+        by = person_of(self.request)
+        require_queue_within(by.authority, self.queue, self.act)
         with bounded():
-            seen = whole.whole()
-            newest = run(waiting.newest(authority=SYSTEM))
+            seen = seen_by(by)
+            newest = run(waiting.newest(authority=by.authority))
         line = _line(self.queue, seen, [])
         context: dict[str, Any] = {
             "queue": self.queue,
@@ -239,13 +246,13 @@ def _choice(limited: Limited | None) -> str:
     return LimitWord.SEQUENTIAL.value if limited and limited.limit.sequential else NUMBER
 
 
-def _limit_of(name: str) -> Limited | None:
+def _limit_of(name: str, by: Person) -> Limited | None:
     with bounded():
-        found = run(queues.limits(authority=SYSTEM))
+        found = run(queues.limits(authority=by.authority))
     return next((limited for limited in found if limited.queue == name), None)
 
 
-def _pause_of(name: str) -> Pause | None:
+def _pause_of(name: str, by: Person) -> Pause | None:
     with bounded():
-        found = run(queues.pauses(authority=SYSTEM))
+        found = run(queues.pauses(authority=by.authority))
     return next((pause for pause in found if pause.queue == name), None)

@@ -20,9 +20,9 @@ from shiftboss.console.csrf import StaleForm
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.views.acting import Acting
-from shiftboss.queue.authority import System
 from shiftboss.queue.errors import Busy
 from shiftboss.queue.store import many
+from shiftboss.queue.store.many import Operation
 from shiftboss.queue.store.statement import run
 
 STEP_SECONDS = 2.0
@@ -64,7 +64,7 @@ class Sweeping(Acting):
         """The end of it, on the page from which one came; or how far it is, with a form that goes on."""
         sweep, swept, about = acted
         if swept.done:
-            if swept.changed or not (earlier := run(many.operation(swept.operation, authority=System()))):
+            if swept.changed or not (earlier := self._kept(swept.operation)):
                 results.keep_swept(self.request, sweep.act, swept)
             else:
                 results.keep_repeated(self.request, sweep.act, swept.operation, earlier.jobs)
@@ -89,8 +89,12 @@ class Sweeping(Acting):
         if request_id is None:
             return Swept()
         operation = uuid5(NAMESPACE_OID, f"{by.kind}/{by.id}/{request_id}/{self.request.get_full_path()}")
-        begun = run(many.operation(operation, authority=System()))
-        return Swept(operation=operation, done=begun is not None)
+        return Swept(operation=operation, done=self._kept(operation) is not None)
+
+    def _kept(self, operation: UUID) -> Operation | None:
+        """What the audit keeps of an operation of this person's."""
+        by = person_of(self.request)
+        return run(many.operation(operation, authority=by.authority, reader=by.as_actor))
 
     @property
     def _meant(self) -> str:

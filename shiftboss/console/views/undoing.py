@@ -17,7 +17,6 @@ from shiftboss.console.record import bounded
 from shiftboss.console.views.acting import Said
 from shiftboss.console.views.sweeping import Sweeping
 from shiftboss.permissions import VIEW_AUDIT, Act
-from shiftboss.queue.authority import System
 from shiftboss.queue.errors import CannotUndo, InvalidJob, NoSuchOperation
 from shiftboss.queue.store import many
 from shiftboss.queue.store.many import Operation
@@ -36,7 +35,8 @@ class Undoing(Sweeping):
     def dispatch(self, request: HttpRequest, *args: Any, **arguments: Any) -> HttpResponseBase:
         """Look at the operation first: it says which act undoes it. Raises NoSuchOperation, Lacking."""
         with bounded():
-            found = run(many.operation(arguments["operation"], authority=System()))
+            by = person_of(request)
+            found = run(many.operation(arguments["operation"], authority=by.authority, reader=by.as_actor))
         if found is None:
             raise NoSuchOperation(f"there is no operation {arguments['operation']}")
         self.operation = found

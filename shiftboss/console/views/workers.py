@@ -10,20 +10,19 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import LARGEST_ID, Acted
-from shiftboss.console import addresses, live, roster, whole
+from shiftboss.console import addresses, live, roster
 from shiftboss.console.forms import ReasonForm
+from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
-from shiftboss.permissions import Act
-from shiftboss.queue.authority import System
+from shiftboss.permissions import Act, Person
 from shiftboss.queue.errors import NoSuchWorker
 from shiftboss.queue.store import read
 from shiftboss.queue.store.read import WorkerRow
 from shiftboss.queue.store.statement import run
 
-SYSTEM = System()
 RUNS = 200
 """Jobs on the page of one worker."""
 
@@ -65,13 +64,13 @@ ORDERS = (
 
 def index(request: HttpRequest) -> HttpResponse:
     """A page of the workers with what runs in each, and those that ended within the last hour."""
-    wanted = roster.read(request.GET)
+    wanted, person = roster.read(request.GET), person_of(request)
     with bounded():
-        workers = run(read.workers(authority=SYSTEM))
+        workers = run(read.workers(authority=person.authority))
         shown = roster.arrange(workers, wanted)
         ids = [worker.id for worker in shown.page]
-        runs = run(read.running(ids, authority=SYSTEM, per_worker=roster.RUNS_SHOWN)) if ids else []
-        seen = whole.whole()
+        runs = run(read.running(ids, authority=person.authority, per_worker=roster.RUNS_SHOWN)) if ids else []
+        seen = seen_by(person)
     context = {
         "whole": seen,
         "roster": shown,
@@ -87,12 +86,13 @@ def index(request: HttpRequest) -> HttpResponse:
 
 def show(request: HttpRequest, worker_id: int) -> HttpResponse:
     """One worker with all that runs in it. Raises NoSuchWorker."""
+    person = person_of(request)
     with bounded():
-        worker = read_worker(worker_id)
-        runs = run(read.running([worker_id], authority=SYSTEM, per_worker=RUNS))
-        seen = whole.whole()
+        worker = read_worker(worker_id, by=person)
+        runs = run(read.running([worker_id], authority=person.authority, per_worker=RUNS))
+        seen = seen_by(person)
     [line] = roster.lines([worker], runs)
-    given = roster.orders(worker, to=person_of(request))
+    given = roster.orders(worker, to=person)
     context = {
         "whole": seen,
         "line": line,
@@ -102,9 +102,9 @@ def show(request: HttpRequest, worker_id: int) -> HttpResponse:
     return live.answer(request, "worker", context)
 
 
-def read_worker(worker_id: int) -> WorkerRow:
-    """What the record says of a worker. Raises NoSuchWorker."""
-    worker = run(read.worker(worker_id, authority=SYSTEM)) if 0 < worker_id <= LARGEST_ID else None
+def read_worker(worker_id: int, *, by: Person) -> WorkerRow:
+    """What the record says of a worker to this person. Raises NoSuchWorker."""
+    worker = run(read.worker(worker_id, authority=by.authority)) if 0 < worker_id <= LARGEST_ID else None
     if worker is None:
         raise NoSuchWorker(f"there is no worker {worker_id}")
     return worker
@@ -132,10 +132,11 @@ class WorkerActing(Acting):
 
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, with what the order would stop; or that it cannot be given any more. Raises NoSuchWorker."""
+        person = person_of(self.request)
         with bounded():
-            worker = read_worker(self.worker_id)
-            workers = run(read.workers(authority=SYSTEM))
-        possible = self.act in roster.orders(worker, to=person_of(self.request))
+            worker = read_worker(self.worker_id, by=person)
+            workers = run(read.workers(authority=person.authority))
+        possible = self.act in roster.orders(worker, to=person)
         context: dict[str, Any] = {
             "worker": worker,
             "standing": roster.standing(worker),

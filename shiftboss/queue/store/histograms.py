@@ -16,7 +16,7 @@ from psycopg import errors as pg
 
 from shiftboss.queue.authority import Authority, queues_of, require_system
 from shiftboss.queue.buckets import merged
-from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.errors import OutOfScope
 from shiftboss.queue.store.statement import Atomic, Statement, Verb
 
 PART = "histograms"
@@ -137,7 +137,7 @@ def histogram(
     if within is None:
         queues = [queue]
     elif task or (queue and queue not in within):
-        raise NotAllowed(f"the histogram of {task or queue!r} is not within {authority!r}")
+        raise OutOfScope(f"the histogram of {task or queue!r}", str(authority))
     else:
         queues = [queue] if queue else sorted(within)
     rows: list[Span] = yield _HISTOGRAM.call(seconds=seconds, back_seconds=back_seconds, queues=queues, task=task)

@@ -6,7 +6,7 @@ from typing import Any
 
 from shiftboss.queue.authority import Authority, queues_of, require_system
 from shiftboss.queue.contract import Known, Registration, WorkerStatus
-from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.errors import OutOfScope
 from shiftboss.queue.store.statement import Call, Statement, Verb
 
 
@@ -103,7 +103,7 @@ def order(worker_id: int, *, authority: Authority, word: str, by: str) -> Verb[O
         worker_id=worker_id, word=word, by=by, within=None if within is None else sorted(within)
     )
     if rows and not rows[0].within:
-        raise NotAllowed(f"worker {worker_id} serves queues that are not within {authority!r}")
+        raise OutOfScope(f"worker {worker_id}, which serves other queues too", str(authority))
     return rows[0] if rows else None
 
 

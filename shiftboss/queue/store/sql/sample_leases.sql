@@ -20,7 +20,9 @@ seen as materialized (
                     extract(epoch from clock_timestamp() - min(started_at)) as longest
                 from held group by queue
             ) counted), '[]'),
-        'stuck', (select count(*) from stuck),
+        'stuck_in', coalesce((
+            select jsonb_agg(jsonb_build_array(queue, leases))
+            from (select queue, count(*) as leases from stuck group by queue) counted), '[]'),
         'longest', coalesce((
             select jsonb_agg(jsonb_build_array(id, queue, task, worker_id, over_seconds))
             from (select * from stuck order by over_seconds desc, id limit 5) first), '[]')
