@@ -242,6 +242,15 @@ def test_an_act_on_one_job_is_undone_as_well(worker: int) -> None:
     assert making.state(job_id) == "quarantined"
 
 
+def test_an_act_on_many_stands_among_those_on_each_of_its_jobs(worker: int) -> None:
+    ids = making.enqueued(3)
+    done = acts.on_many(Act.CANCEL, ids[:2], by=person(), reason="a wrong deploy")
+    for job_id in ids[:2]:
+        [row] = run(audit.entries(authority=SYSTEM, job_id=job_id))
+        assert (row.operation, row.reason) == (done.operation, "a wrong deploy")
+    assert run(audit.entries(authority=SYSTEM, job_id=ids[2])) == []
+
+
 def test_an_undo_can_be_undone(worker: int) -> None:
     [job_id] = held(worker, 1)
     *_, undone = acts.undo(swept(FAILED).operation, by=person(), reason="too early").steps()

@@ -1,16 +1,18 @@
 """The audit is only ever added to, also by the owner of the table."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
 from shiftboss import Owner
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.store import audit
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.statement import run, sql_text
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, execute, rows, scalar
 
@@ -106,6 +108,38 @@ def test_entries_come_back_as_they_were_written(perform: Perform) -> None:
     assert again.id == numbers[1]
     assert perform(audit.audited("r1", authority=SYSTEM, actor_kind="user", actor_id="8")) is None
     assert perform(audit.total(again.operation, authority=SYSTEM)) == 1
+
+
+def test_an_act_on_many_is_found_by_each_job_that_it_changed(perform: Perform) -> None:
+    def many(*ids: int) -> audit.Entry:
+        return replace(an_entry(), job_id=None, jobs=len(ids), after=json.dumps({"cancelled": 2, "ids": ids}))
+
+    alone = perform(audit.write(an_entry(), authority=SYSTEM))
+    both = perform(audit.write(many(11, 2**62), authority=SYSTEM))
+    other = perform(audit.write(many(12, 110), authority=SYSTEM))
+    found = {
+        id: [row.id for row in perform(audit.entries(authority=SYSTEM, job_id=id))] for id in (11, 12, 2**62, 1)
+    }
+    assert found == {11: [both, alone], 12: [other], 2**62: [both], 1: []}
+
+
+def test_the_acts_on_a_job_are_found_by_its_own_indexes() -> None:
+    execute(
+        "insert into shiftboss_audit (actor_kind, actor_name, via, act, reason, jobs, operation, job_id, after)"
+        " select 'user', 'kim', 'cli', 'cancel', '', 1, gen_random_uuid(), nullif(mod(n, 2) * n, 0),"
+        " case mod(n, 2) when 0 then jsonb_build_object('ids', jsonb_build_array(n, n + 1)) else '{}' end"
+        " from generate_series(1, 8000) n"
+    )
+    execute("analyze shiftboss_audit")
+    asked = {"job_id": 401, "reach": 20000, "limit": 50} | dict.fromkeys(
+        ("queue", "act", "via", "actor", "before_id", "within", "reader_kind", "reader_id")
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(f"explain (analyze, timing off, summary off) {sql_text('audit_entries')}", asked)
+        told = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Bitmap Index Scan on shiftboss_audit_job " in told
+    assert "Bitmap Index Scan on shiftboss_audit_jobs " in told
+    assert "Seq Scan" not in told
 
 
 @pytest.mark.requirement("N4")
