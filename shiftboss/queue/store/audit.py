@@ -133,8 +133,8 @@ def entries(
     """Acts, the newest first, of one job or queue or of all; `before_id` goes on from an earlier page.
 
     Those of a job are the acts on it alone, and those on many that have changed it (by an index of its own).
-    `act`, `via` and `actor` (a part of a name, in any case) narrow the newest `REACH` of them: see `reach`. So does
-    a scope: it holds acts on its queues, the reader's own, and all on a job of its own that is asked for.
+    `act`, `via` and `actor` (a part of a name, in any case) narrow the newest `REACH` of them: see `reach`. So
+    does a scope: it holds acts on its queues, the reader's own, and all on a job of its own that is asked for.
     """
     within = queues_of(authority, "audit")
     if job_id is not None and within is not None:
