@@ -29,6 +29,9 @@ class Pool:
     name: str
     queues: tuple[str, ...] = setting(("default",), "queues that the workers of the pool serve")
     workers: int = setting(1, "worker programs of this pool that the supervisor keeps alive")
+    max_workers: int | None = setting(
+        None, "worker programs that the pool may be scaled to while it runs (default: no more than `workers`)"
+    )
     processes: int = setting(1, "executor processes of one worker")
     threads: int = setting(8, "threads of one executor; slots of a worker = processes × threads")
     isolated: int = setting(
@@ -56,6 +59,11 @@ class Pool:
         """Handlers that one worker runs at the same time."""
         return self.processes * self.threads
 
+    @property
+    def most_workers(self) -> int:
+        """Worker programs that the supervisor knows; those beyond `workers` run once somebody starts them."""
+        return self.workers if self.max_workers is None else self.max_workers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
@@ -80,8 +88,8 @@ class Config:
     database: str = setting("default", "alias of the database that holds the record")
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
-        "worker pools by name: `queues`, `workers`, `processes`, `threads`, `isolated`, `environment`, `user`, "
-        "`memory_limit_mb`, `trust`",
+        "worker pools by name: `queues`, `workers`, `max_workers`, `processes`, `threads`, `isolated`, "
+        "`environment`, `user`, `memory_limit_mb`, `trust`",
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,
@@ -194,6 +202,14 @@ def _pool(name: str, given: Any) -> Pool:
         value = getattr(pool, key)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ConfigError(f"{where}[{key!r}] must be a whole number from {low} to {high}, not {value!r}")
+    most = pool.max_workers
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 1000):
+        raise ConfigError(f"{where}['max_workers'] must be a whole number from 1 to 1000, or None, not {most!r}")
+    if most is not None and most < pool.workers:
+        raise ConfigError(
+            f"{where}['max_workers'] ({most}) must be at least its 'workers' ({pool.workers}): raise the one or "
+            "lower the other"
+        )
     _check_surroundings(where, pool)
     return pool
 

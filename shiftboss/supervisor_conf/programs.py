@@ -48,6 +48,7 @@ class Program:
     start_seconds: int = 1
     start_retries: int = 10
     restart: bool = True
+    autostart: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
     memory_limit_mb: int | None = None
@@ -70,7 +71,7 @@ def programs(
             raise RenderError(
                 f'SHIFTBOSS["POOLS"] has a pool {pool.name!r}: name it with letters, digits and _ . - only'
             )
-        found += [_worker(pool, n, config, installation) for n in range(1, pool.workers + 1)]
+        found += [_worker(pool, n, config, installation) for n in range(1, pool.most_workers + 1)]
     if installation.first_command:
         found.append(_once(FIRST_COMMAND, shlex.split(installation.first_command)))
     return found
@@ -79,7 +80,7 @@ def programs(
 def refuse_foreign_users(config: Config, installation: Installation) -> None:
     """Raise RenderError where `shiftboss up`, run by this user, could not run a pool as the user that it names."""
     for pool in config.pools.values():
-        if pool.user is None or pool.workers == 0 or account(pool).pw_uid == os.geteuid():
+        if pool.user is None or pool.most_workers == 0 or account(pool).pw_uid == os.geteuid():
             continue
         where = f'SHIFTBOSS["POOLS"][{pool.name!r}]["user"] is {pool.user!r}'
         if os.geteuid() != 0:
@@ -187,6 +188,7 @@ def _worker(pool: Pool, number: int, config: Config, installation: Installation)
         environment=_surroundings(pool),
         user=pool.user,
         memory_limit_mb=pool.memory_limit_mb,
+        autostart=number <= pool.workers,
         pool=pool.name,
         number=number,
     )

@@ -160,6 +160,7 @@ def _section(
         "priority": str(program.priority),
         "startsecs": str(program.start_seconds),
         "startretries": str(program.start_retries),
+        **({} if program.autostart else {"autostart": "false"}),
         "autorestart": "true" if program.restart else "false",
         "stopsignal": program.stop_signal,
         "stopwaitsecs": str(program.stop_seconds),

@@ -45,7 +45,8 @@ def units(
     for program in found:
         one = replace(program, user=program.user or user)
         base = prefix + (f"worker-{program.pool}" if program.pool else program.name)
-        wanted.append(f"{base}@{program.number}.service" if program.pool else f"{base}.service")
+        if program.autostart:
+            wanted.append(f"{base}@{program.number}.service" if program.pool else f"{base}.service")
         file = f"{base}@.service" if program.pool else f"{base}.service"
         made[file] = f"{head}\n\n{_service(one, target=target, surroundings=surroundings, env_file=env_file)}"
     whole = {

@@ -109,6 +109,11 @@ POOLS: dict[str, tuple[Any, str]] = {
     "threads that are true": ({"io": {"threads": True}}, r"'io'.*'threads'.*from 1 to 1024"),
     "threads that are text": ({"io": {"threads": "8"}}, r"'io'.*'threads'.*from 1 to 1024"),
     "far too many threads": ({"io": {"threads": 10**9}}, r"'io'.*'threads'.*from 1 to 1024"),
+    "fewer workers at most than at first": (
+        {"io": {"workers": 3, "max_workers": 2}},
+        r"'max_workers'.*at least its",
+    ),
+    "a most of half a worker": ({"io": {"max_workers": 1.5}}, r"'max_workers'.*from 1 to 1000"),
     "an environment that is no dict": ({"io": {"environment": ["A=1"]}}, r"'io'.*'environment'.*must be a dict"),
     "a variable that is no name": ({"io": {"environment": {"A B": "1"}}}, r"'environment'.*named with.*'A B'"),
     "a variable that is a number": ({"io": {"environment": {"A": 4}}}, r"'environment'.*'A'.*a text such as '4'"),

@@ -95,6 +95,16 @@ def test_what_is_written_is_what_supervisord_reads(pools: object, tmp_path: Path
     assert "; worker of the pool heavy; queues: heavy; 8 slots; trust: internal\n" in text
 
 
+@pytest.mark.requirement("L31")
+def test_workers_beyond_those_that_start_are_known_and_wait(pools: Callable[..., None], tmp_path: Path) -> None:
+    pools(default={"workers": 1, "max_workers": 3})
+    read: dict[str, Any] = sections(parsed(tmp_path, conf_command(tmp_path)[1]))
+    assert [read[f"worker-default-{n}"].autostart for n in (1, 2, 3)] == [True, False, False]
+    _, units = conf_command(tmp_path, "--format", "systemd", "--user", ME)
+    assert "Wants=shiftboss-worker-default@1.service" in units
+    assert "Wants=shiftboss-worker-default@2.service" not in units
+
+
 def test_the_console_is_served_where_that_is_asked_for(pools: object, tmp_path: Path) -> None:
     _, text = conf_command(tmp_path, "--web", "127.0.0.1:8300")
     web: Any = sections(parsed(tmp_path, text))["web"]
@@ -221,7 +231,7 @@ def test_a_line_that_cannot_be_meant_is_named_by_its_number(tmp_path: Path, line
 def test_check_shows_what_a_deploy_would_change(pools: Callable[..., None], tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     code, text = conf_command(tmp_path, "--check", "--output", file)
-    assert (code, text.count("\n+[program:")) == (1, 4)
+    assert (code, text.count("\n+[program:")) == (1, 5)
     conf_command(tmp_path, "--output", file)
     assert conf_command(tmp_path, "--check", "--output", file) == (0, "")
     pools(default={"workers": 1})
