@@ -378,6 +378,23 @@ def test_the_orders_of_due_times_and_of_claims_go_by_their_indexes() -> None:
 
 
 @pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("order", [Order.NEWEST, Order.OLDEST])
+def test_what_few_jobs_answer_is_asked_of_the_window_and_not_of_the_table(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftboss.queue.store.search.FIRST_WINDOW", 50)
+    making.execute(
+        "update shiftboss_job set state = 'quarantined', quarantine_reason = 'poison', quarantined_at = now()"
+        " where state = 'available'"
+    )
+    making.execute("analyze shiftboss_job")
+    making.execute("set local enable_seqscan = on")
+    told = plan(states=frozenset({State.SCHEDULED, State.AVAILABLE, State.RETRYABLE}), order=order)
+    assert "using shiftboss_job_pkey on shiftboss_job" in told
+    assert "Seq Scan on shiftboss_job" not in told
+
+
+@pytest.mark.usefixtures("loaded")
 def test_states_that_a_table_cannot_hold_leave_it_out() -> None:
     # Below stands where the last that was looked at is looked up again.
     assert "shiftboss_finished" not in plan(states=LIVE).partition("SubPlan")[0]

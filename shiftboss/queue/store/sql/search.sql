@@ -1,6 +1,7 @@
 -- A page of the jobs that are searched for, newest first below an id, and how far was looked for them.
--- A window of rows is cut off by an index; only what lies in it is asked anything else. search.py puts conditions
--- that an index serves where a line says "driving", all others where it says "narrowing".
+-- A window of rows is cut off by an index; only what lies in it is asked anything else: its own limit keeps the planner
+-- from asking the whole table, where it thinks that few rows answer. search.py puts conditions that an index serves
+-- where a line says "driving", all others where it says "narrowing".
 -- Indexes, backwards: primary key, shiftboss_job_quarantined, shiftboss_job_running, shiftboss_job_reason,
 -- shiftboss_job_owner, shiftboss_job_batch; shiftboss_finished_id, shiftboss_finished_unusual,
 -- shiftboss_finished_owner, shiftboss_finished_batch. For few ids, keys or reruns: primary key, shiftboss_job_key,
@@ -30,8 +31,14 @@ with edge as materialized (
 found as (
     (
 -- part: searched_live
-        where (%(beyond)s::bigint is null or id < %(beyond)s) and id >= (select e.id from edge e)
-            -- driving live
+        from (
+            select * from shiftboss_job
+            where (%(beyond)s::bigint is null or id < %(beyond)s) and id >= (select e.id from edge e)
+                -- driving live
+            order by id desc
+            limit %(window)s
+        ) looked_at
+        where true
             -- narrowing live
         order by id desc
         limit %(limit)s
@@ -39,8 +46,14 @@ found as (
     union all
     (
 -- part: searched_finished
-        where (%(beyond)s::bigint is null or id < %(beyond)s) and id >= (select e.id from edge e)
-            -- driving finished
+        from (
+            select * from shiftboss_finished
+            where (%(beyond)s::bigint is null or id < %(beyond)s) and id >= (select e.id from edge e)
+                -- driving finished
+            order by id desc
+            limit %(window)s
+        ) looked_at
+        where true
             -- narrowing finished
         order by id desc
         limit %(limit)s

@@ -15,6 +15,7 @@ edge as (
 ),
 found as (
 -- part: searched_live
+    from shiftboss_job
     where id = any (array(select id from ahead))
         -- narrowing live
     order by due_at, id

@@ -27,6 +27,7 @@ edge as (
 ),
 found as (
 -- part: searched_live
+    from shiftboss_job
     where id = any (array(select id from ahead))
         -- narrowing live
     order by priority desc, due_at, id

@@ -2,4 +2,3 @@
             quarantined_at, owner, failures, losses, failure_limit, loss_limit, fence, worker_id, quarantine_reason,
             error_type, error_message, null::integer as run_ms, rerun_of, batch_id,
 -- part: searched_more
-        from shiftboss_job
