@@ -264,10 +264,18 @@ def list_jobs(given: argparse.Namespace) -> int:
         )
         for row in page.rows
     ]
-    print(table(heads, cells, right=frozenset({"ID", "PRIORITY", "FAILURES"})) if cells else "no jobs")
+    print(table(heads, cells, right=frozenset({"ID", "PRIORITY", "FAILURES"})) if cells else _none(page))
     if page.older and sys.stderr.isatty():
         print(f"older ones: --before {page.older}", file=sys.stderr)
     return 0
+
+
+def _none(page: listing.Page) -> str:
+    """That there is none; or that there was none so far, and from where to go on."""
+    for option, further in (("before", page.older), ("after", page.newer)):
+        if further is not None:
+            return f"no jobs among those that were looked at: go on with --{option} {further}"
+    return "no jobs"
 
 
 def show(given: argparse.Namespace) -> int:

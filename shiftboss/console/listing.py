@@ -13,7 +13,6 @@ from shiftboss.permissions import VIEW_ARGUMENTS, Person, require
 from shiftboss.queue.jobs import AttemptRow, EventRow, JobDetail, present_retry_kind, retry_kinds
 from shiftboss.queue.payload import args_digest
 from shiftboss.queue.states import State
-from shiftboss.queue.store import read
 from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.read import JobRow
 from shiftboss.queue.store.search import Condition, Place, Search, search
@@ -40,25 +39,12 @@ class Page:
 def jobs(
     states: Iterable[State], *, queue: str | None, before: int | None, after: int | None, limit: int, by: Person
 ) -> Page:
-    """The page of jobs in these states that lies before an id or after one, or the newest."""
-    found: dict[int, JobRow] = {}
-    for state in states:
-        rows = run(
-            read.jobs(
-                authority=by.authority, state=state, queue=queue, before_id=before, after_id=after, limit=limit + 1
-            )
-        )
-        # A job that moves on between two looks is shown once.
-        found.update((row.id, row) for row in rows)
-    nearest = sorted(found.values(), key=lambda row: row.id, reverse=after is None)
-    page = sorted(nearest[:limit], key=lambda row: -row.id)
-    more = len(nearest) > limit
-    has_older, has_newer = (more, before is not None) if after is None else (True, more)
-    return Page(
-        rows=page,
-        older=page[-1].id if page and has_older else None,
-        newer=page[0].id if page and has_newer else None,
-    )
+    """The page of jobs in these states that lies before an id or after one, or the newest.
+
+    Where few of the jobs that are looked through are in these states, it has fewer, none even, and goes on from
+    `older` or `newer` all the same.
+    """
+    return _page(frozenset(states), (), queue=queue, before=before, after=after, limit=limit, by=by)
 
 
 def found(
@@ -71,10 +57,7 @@ def found(
     limit: int,
     by: Person,
 ) -> Page:
-    """The page of jobs in these states that a query finds. Raises BadFilter, Lacking.
-
-    A search that is ended before its page is full gives fewer jobs; it goes on from `older` or `newer` even so.
-    """
+    """The page of jobs in these states, as of `jobs`, that a query finds. Raises BadFilter, Lacking."""
     asked = query.parse(text)
     for mistake in asked.mistakes:
         near = f" (nearest: {mistake.nearest})" if mistake.nearest else ""
@@ -84,12 +67,25 @@ def found(
     told = conditions.states(asked)
     wanted = frozenset(states) if told is None else frozenset(states) & told
     where = conditions.conditions(asked)
+    return _page(wanted, where, queue=queue, before=before, after=after, limit=limit, by=by)
+
+
+def _page(
+    states: frozenset[State],
+    where: tuple[Condition, ...],
+    *,
+    queue: str | None,
+    before: int | None,
+    after: int | None,
+    limit: int,
+    by: Person,
+) -> Page:
     if queue is not None:
         where = (Condition("queue", [queue]), *where)
     start = before if after is None else after
     result = run(
         search(
-            Search(states=wanted, conditions=where),
+            Search(states=states, conditions=where),
             authority=by.authority,
             beyond=None if start is None else Place(start),
             backwards=after is not None,

@@ -211,9 +211,10 @@ def test_jobs_are_searched_as_on_the_page(caller: Caller, monkeypatch: pytest.Mo
     assert "(nearest: state:)" in json.loads(answer.content)["message"]
     monkeypatch.setattr(search, "ROWS", 1)
     monkeypatch.setattr(search, "FIRST_WINDOW", 1)
-    page = told(caller.get("jobs", q="queue:mail"))
-    assert ids(page) == []
-    assert ids(told(caller.get("jobs", q="queue:mail", before=page["older"]))) == [str(mail)]
+    for wanted in ({"q": "queue:mail"}, {"queue": "mail"}, {"queue": "mail", "state": "available,retryable"}):
+        page = told(caller.get("jobs", **wanted))
+        assert ids(page) == []
+        assert ids(told(caller.get("jobs", **wanted, before=page["older"]))) == [str(mail)]
 
 
 def test_pages_of_jobs_meet_without_a_gap_in_both_directions(caller: Caller) -> None:

@@ -62,7 +62,9 @@ def test_jobs_are_listed_aligned_newest_first_and_without_arguments(sh: Shell, w
     assert sh("jobs", "list", "--queue", "empty").out == "no jobs\n"
 
 
-def test_pages_of_several_states_go_on_where_the_last_one_ended(sh: Shell, worker: int) -> None:
+def test_pages_of_several_states_go_on_where_the_last_one_ended(
+    sh: Shell, worker: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [
         making.completed(worker).job_id,
         making.scheduled(worker).job_id,
@@ -78,6 +80,11 @@ def test_pages_of_several_states_go_on_where_the_last_one_ended(sh: Shell, worke
     assert ids(sh(*page, "--after", oldest[0]).json) == older
     assert ids(sh(*page, "--queue", "mail").json) == [made[4], made[3]]
     assert ids(sh(*page, "--state", "completed,quarantined").json) == [made[2], made[0]]
+    monkeypatch.setattr("shiftboss.queue.store.search.ROWS", 1)
+    monkeypatch.setattr("shiftboss.queue.store.search.FIRST_WINDOW", 1)
+    told = sh("jobs", "list", "--queue", "mail").out
+    assert told == f"no jobs among those that were looked at: go on with --before {made[5]}\n"
+    assert str(made[4]) in sh("jobs", "list", "--queue", "mail", "--before", made[5]).out
 
 
 def test_ids_are_text_and_times_are_utc_for_programs(sh: Shell, worker: int) -> None:

@@ -109,13 +109,18 @@ class WhichJobs(Schema):
     queue: str | None = None
     q: str | None = Field(
         None,
-        description="a query in the language of the console's list of jobs. A search looks at so many jobs and no"
-        " more: a page may hold fewer than `limit`, none even, and go on from `older` all the same",
+        description="a query in the language of the console's list of jobs",
         examples=["error:timeout run>5m"],
     )
     before: str | None = Field(None, description="only jobs with a smaller id: the next page")
     after: str | None = Field(None, description="only jobs with a greater id: the page before")
-    limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
+    limit: int = Field(
+        PAGE,
+        ge=1,
+        le=MAX_LIMIT,
+        description="a list looks at so many jobs and no more: where few of them are wanted, a page may hold "
+        "fewer than `limit`, none even, and go on from `older` or `newer` all the same",
+    )
 
 
 class WhichWorkers(Schema):
