@@ -205,6 +205,10 @@ def test_what_is_inside_is_shown_with_its_acts(world: World) -> None:
 
 def test_who_sees_some_owners_is_told_that_the_figures_are_not_theirs(world: World) -> None:
     for name in ("owner", "both"):
+        for figures in ("overview", "queues"):
+            told = browser(name).get(reverse(f"shiftboss:{figures}")).content.decode()
+            assert "How queues stand is told to who sees all jobs of a queue" in told
+            assert "nothing waits" not in told
         page = browser(name).get(reverse("shiftboss:jobs")).content.decode()
         assert "how the queues stand is not told to you" in page
         # No count stands on the tabs: those of the record are of all owners.

@@ -34,7 +34,7 @@ def index(request: HttpRequest) -> HttpResponse:
         groups = run(many.held_groups(authority=person.authority))
     context = {
         "reasons": held.reasons(seen, groups),
-        "looked": many.LOOKED,
+        "looked": many.LOOKED if seen.within is None else many.BUDGET,
         "whole": seen,
         "age_seconds": seen.ages.get(Part.QUARANTINE),
         "acts": [one for one in ACTS if person.may(one.act)],
