@@ -33,7 +33,9 @@ def test_an_order_comes_with_the_answer_to_each_heartbeat_until_it_is_obeyed(
 ) -> None:
     assert heartbeat(worker) == Known()
     was = perform(workers.order(worker, authority=SYSTEM, word="drain", by="kim"))
-    assert was == workers.Ordered(worker, "default", "web-1", 4711, "running", None, alive=True, given=True)
+    assert was == workers.Ordered(
+        worker, "default", "web-1", 4711, "running", None, alive=True, within=True, given=True
+    )
     assert rows(ORDER, worker) == [("drain", "kim", True)]
     assert [heartbeat(worker), heartbeat(worker)] == [Known("drain"), Known("drain")]
     assert heartbeat(other) == Known()

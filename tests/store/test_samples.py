@@ -65,10 +65,10 @@ def test_a_lease_that_is_over_is_stuck_once_a_reaper_would_have_come(monkeypatch
     worker = a_worker()
     lost = expired(worker)
     running(worker)
-    assert seen(Part.LEASES)["stuck"] == 0
+    assert seen(Part.LEASES)["stuck_in"] == []
     monkeypatch.setattr(samples, "STUCK_SECONDS", 0.0)
     found = seen(Part.LEASES)
-    assert found["stuck"] == 1
+    assert found["stuck_in"] == [["default", 1]]
     assert found["longest"][0][0] == lost.job_id
     assert found["running"][0][:2] == ["default", 2]
 
