@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftboss.queue.authority import Authority as Authority
     from shiftboss.queue.authority import Owner as Owner
-    from shiftboss.queue.authority import Scope as Scope
     from shiftboss.queue.authority import Scoped as Scoped
     from shiftboss.queue.authority import System as System
     from shiftboss.queue.authority import owner_of_request as owner_of_request
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from shiftboss.queue.errors import UnsupportedDatabase as UnsupportedDatabase
     from shiftboss.queue.errors import WorkerEnded as WorkerEnded
     from shiftboss.queue.jobs import OnConflict as OnConflict
+    from shiftboss.queue.keys import Scope as Scope
     from shiftboss.queue.observation import JobFacts as JobFacts
     from shiftboss.queue.observation import WorkerFacts as WorkerFacts
     from shiftboss.queue.resources import Resource as Resource
@@ -76,7 +76,7 @@ _HOMES = {
     "Owner": "shiftboss.queue.authority",
     "Resource": "shiftboss.queue.resources",
     "SchemaTooOld": "shiftboss.queue.errors",
-    "Scope": "shiftboss.queue.authority",
+    "Scope": "shiftboss.queue.keys",
     "Scoped": "shiftboss.queue.authority",
     "Secret": "shiftboss.queue.secrets",
     "SecretUnavailable": "shiftboss.queue.errors",

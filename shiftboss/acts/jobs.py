@@ -11,8 +11,8 @@ from shiftboss import conf
 from shiftboss.acts.performing import LARGEST_ID, Acted, Deed, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue import registry, states
-from shiftboss.queue.authority import read_key
 from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob, UnknownTask
+from shiftboss.queue.keys import read_key
 from shiftboss.queue.payload import args_digest
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import FINAL, TRANSITIONS, Actor, State

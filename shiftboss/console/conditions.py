@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from shiftboss.console.query import FIELDS, IS, Ago, At, Duration, Kind, Query, Term, Text
-from shiftboss.queue.authority import Owner, Scope, System, scoped_key
+from shiftboss.queue.authority import Owner, System
+from shiftboss.queue.keys import Scope, scoped_key
 from shiftboss.queue.states import State
 from shiftboss.queue.store.search import Condition
 

@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from shiftboss import conf
-from shiftboss.queue.authority import Owner, Scope, scoped_key
+from shiftboss.queue.authority import Owner
 from shiftboss.queue.errors import InvalidJob
+from shiftboss.queue.keys import Scope, scoped_key
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import State, Verb, legal_verbs
 

@@ -13,9 +13,10 @@ from asgiref.sync import sync_to_async
 from shiftboss import conf
 from shiftboss.compat import Task, TaskResult, TaskResultMismatch, task_backends
 from shiftboss.queue import payload, registry
-from shiftboss.queue.authority import Authority, Scope, owner_of
+from shiftboss.queue.authority import Authority, owner_of
 from shiftboss.queue.errors import InvalidJob, NotStorable, shown
 from shiftboss.queue.jobs import check_key, check_tags, check_tenant, check_watchers
+from shiftboss.queue.keys import Scope
 from shiftboss.queue.retry import LONGEST_SECONDS, Backoff, check_backoff
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.store.enqueue import OnConflict, check_queue

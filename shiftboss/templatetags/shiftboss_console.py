@@ -19,8 +19,8 @@ from shiftboss.console import ages, pretty, text, traces, verdict, words
 from shiftboss.console.evidence import read as evidence_of
 from shiftboss.console.figures import CountKind, Sparkline, Tally
 from shiftboss.console.progress import read_progress
-from shiftboss.queue.authority import Scope, read_key
 from shiftboss.queue.jobs import JobRow
+from shiftboss.queue.keys import Scope, read_key
 from shiftboss.queue.store.read import EventRow, JobDetail, WorkerRow
 
 SHOWN_CHARACTERS = 50_000

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from shiftboss import Owner
-from shiftboss.queue.authority import Scope
 from shiftboss.queue.contract import Lease, Mark, Note, NoteKind, Settlement, WorkerStatus
 from shiftboss.queue.errors import InvalidJob, KeyHeld, NotAllowed
 from shiftboss.queue.jobs import Answer, Changed, Limits, OnConflict, Unchanged, Why
+from shiftboss.queue.keys import Scope
 from shiftboss.queue.outcomes import Done, Lost, Outcome, Snoozed
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.runtime.ports import CANCEL

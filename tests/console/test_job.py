@@ -8,8 +8,9 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from shiftboss.queue.authority import Owner, Scope
+from shiftboss.queue.authority import Owner
 from shiftboss.queue.contract import Note, NoteKind
+from shiftboss.queue.keys import Scope
 from shiftboss.queue.outcomes import Discarded, Released, Snoozed
 from shiftboss.queue.store import lease, operate, upkeep
 from shiftboss.queue.store import notes as store_notes

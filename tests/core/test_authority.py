@@ -11,18 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shiftboss import Owner, System, owner_of_request, owner_of_user
-from shiftboss.queue.authority import (
-    MAX_KEY_LENGTH,
-    MAX_OWNER_LENGTH,
-    Authority,
-    Scope,
-    ScopedKey,
-    owner_of,
-    read_key,
-    require_system,
-    scoped_key,
-)
+from shiftboss.queue.authority import MAX_OWNER_LENGTH, Authority, owner_of, require_system
 from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.keys import MAX_KEY_LENGTH, Scope, ScopedKey, read_key, scoped_key
 
 pytestmark = pytest.mark.requirement("N4")
 

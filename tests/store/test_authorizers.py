@@ -9,9 +9,10 @@ from django.db import connection, transaction
 
 import shiftboss
 from shiftboss import Owner, acts, conf
-from shiftboss.queue.authority import Authority, Scope
+from shiftboss.queue.authority import Authority
 from shiftboss.queue.errors import Busy, KeyHeld, NotAllowed
 from shiftboss.queue.jobs import MAX_WATCHERS
+from shiftboss.queue.keys import Scope
 from shiftboss.queue.store import operate, read
 from shiftboss.queue.store.enqueue import OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.statement import run

@@ -8,9 +8,10 @@ import pytest
 from django.db import transaction
 
 from shiftboss import Owner
-from shiftboss.queue.authority import MAX_KEY_LENGTH, MAX_OWNER_LENGTH, Scope, read_key
+from shiftboss.queue.authority import MAX_OWNER_LENGTH
 from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import InvalidJob, KeyHeld
+from shiftboss.queue.keys import MAX_KEY_LENGTH, Scope, read_key
 from shiftboss.queue.states import State
 from shiftboss.queue.store import operate, upkeep
 from shiftboss.queue.store.enqueue import Enqueued, NewJob, OnConflict, enqueue, enqueue_many

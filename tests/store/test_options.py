@@ -8,8 +8,8 @@ from django.db import transaction
 
 import shiftboss
 from shiftboss import Owner, System
-from shiftboss.queue.authority import read_key
 from shiftboss.queue.errors import InvalidJob, KeyHeld
+from shiftboss.queue.keys import read_key
 from shiftboss.queue.store.statement import run
 from shiftboss.queue.tasks import ShiftbossTask
 from tests.store.making import TASK, claim, finished, live, scalar

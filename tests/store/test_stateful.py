@@ -23,10 +23,11 @@ from hypothesis.stateful import (
 )
 
 from shiftboss import Owner
-from shiftboss.queue.authority import Authority, Scope, System, scoped_key
+from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Lease, Note, NoteKind, Registration, Settlement
 from shiftboss.queue.errors import KeyHeld
 from shiftboss.queue.jobs import Answer, Enqueued, Limits, NewJob, OnConflict, Why
+from shiftboss.queue.keys import Scope, scoped_key
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Outcome, Quarantined, Released, Snoozed
 from shiftboss.queue.states import QuarantineReason, State
 from tests.clients.records import MemoryRecord, Record, SqlRecord

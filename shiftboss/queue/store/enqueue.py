@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import errors as pg
 
-from shiftboss.queue.authority import Authority, owner_of, scoped_key
+from shiftboss.queue.authority import Authority, owner_of
 from shiftboss.queue.authorizers import may_watch, require_queue
 from shiftboss.queue.errors import Busy, KeyHeld
 from shiftboss.queue.jobs import MAX_WATCHERS
@@ -17,6 +17,7 @@ from shiftboss.queue.jobs import Enqueued as Enqueued
 from shiftboss.queue.jobs import NewJob as NewJob
 from shiftboss.queue.jobs import OnConflict as OnConflict
 from shiftboss.queue.jobs import check_queue as check_queue
+from shiftboss.queue.keys import scoped_key
 from shiftboss.queue.revision import TaskConfig
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.partitions import with_todays_partitions

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from shiftboss.queue.authority import Authority, owner_of, scoped_key
+from shiftboss.queue.authority import Authority, owner_of
 from shiftboss.queue.clients.memory import moves
 from shiftboss.queue.clients.memory.job import Job
 from shiftboss.queue.clients.memory.record import Record
@@ -12,6 +12,7 @@ from shiftboss.queue.jobs import (
     NewJob,
     OnConflict,
 )
+from shiftboss.queue.keys import scoped_key
 from shiftboss.queue.states import WAITING, State
 
 
