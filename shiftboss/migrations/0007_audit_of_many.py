@@ -3,7 +3,7 @@
 from django.db import migrations
 
 SCHEMA = """
--- audit_entries.sql: acts on many, of one job
+-- audit_of_job.sql: acts on many
 create index shiftboss_audit_jobs on shiftboss_audit using gin ((after -> 'ids') jsonb_path_ops)
     where after -> 'ids' is not null;
 """

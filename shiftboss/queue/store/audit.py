@@ -66,6 +66,7 @@ _WRITE = Statement("audit", lambda id: int(id))
 _AUDITED = Statement("audited", AuditRow)
 _HOLD_REQUEST = Statement("hold_request", lambda *_: None)
 _ENTRIES = Statement("audit_entries", AuditRow)
+_OF_JOB = Statement("audit_of_job", AuditRow)
 _TOTAL = Statement("audit_total", lambda jobs: int(jobs))
 
 _REACH = Statement("audit_reach", lambda id, at: (int(id), at))
@@ -141,8 +142,9 @@ def entries(
         if (yield from read.job(authority=authority, job_id=job_id)) is None:
             return []
         within = None
-    rows: list[AuditRow] = yield _ENTRIES.call(
-        job_id=job_id,
+    asked = _ENTRIES if job_id is None else _OF_JOB
+    rows: list[AuditRow] = yield asked.call(
+        **({} if job_id is None else {"job_id": job_id}),
         queue=queue,
         act=act,
         via=via,
@@ -167,11 +169,14 @@ def seen_by(within: frozenset[str] | None, reader: Actor) -> dict[str, Any]:
 def reach(
     *, authority: Authority, job_id: int | None = None, queue: str | None = None, before_id: int | None = None
 ) -> Verb[tuple[int, datetime] | None]:
-    """The last act that such a list has looked at, its id and its time, where there are more behind it."""
+    """The last act that such a list has looked at, its id and its time, where there are more behind it.
+
+    Of one job there never are.
+    """
     require_staff(authority, "audit")
-    rows: list[tuple[int, datetime]] = yield _REACH.call(
-        job_id=job_id, queue=queue, before_id=before_id, reach=REACH
-    )
+    if job_id is not None:
+        return None
+    rows: list[tuple[int, datetime]] = yield _REACH.call(queue=queue, before_id=before_id, reach=REACH)
     return rows[0] if rows else None
 
 

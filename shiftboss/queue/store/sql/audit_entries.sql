@@ -1,10 +1,9 @@
--- Acts, the newest first: of a job or a queue by their index, narrowed further among the newest `reach` of those.
--- Indexes: primary key, shiftboss_audit_job, shiftboss_audit_jobs, shiftboss_audit_queue.
+-- Acts, the newest first: of a queue by its index, narrowed further among the newest `reach` of those.
+-- Indexes: primary key, shiftboss_audit_queue.
 with newest as (
     select *
     from shiftboss_audit
-    where (%(job_id)s::bigint is null or job_id = %(job_id)s or after -> 'ids' @> to_jsonb(%(job_id)s::bigint))
-        and (%(queue)s::text is null or queue = %(queue)s)
+    where (%(queue)s::text is null or queue = %(queue)s)
         and (%(before_id)s::bigint is null or id < %(before_id)s)
     order by id desc
     limit %(reach)s

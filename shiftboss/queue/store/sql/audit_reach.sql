@@ -2,8 +2,7 @@
 -- Indexes: as audit_entries.sql.
 select id, at
 from shiftboss_audit
-where (%(job_id)s::bigint is null or job_id = %(job_id)s or after -> 'ids' @> to_jsonb(%(job_id)s::bigint))
-    and (%(queue)s::text is null or queue = %(queue)s)
+where (%(queue)s::text is null or queue = %(queue)s)
     and (%(before_id)s::bigint is null or id < %(before_id)s)
 order by id desc
 offset %(reach)s - 1

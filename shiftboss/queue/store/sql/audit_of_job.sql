@@ -1,0 +1,23 @@
+-- Acts on one job, the newest first: on it alone, and on many that have changed it; narrowed further among the newest
+-- `reach` of those. All of them are found before the newest are taken: of few that are asked for the planner would hope
+-- to meet them soon on its way through the whole audit.
+-- Indexes: shiftboss_audit_job, shiftboss_audit_jobs.
+with known as materialized (
+    select *
+    from shiftboss_audit
+    where (job_id = %(job_id)s or after -> 'ids' @> to_jsonb(%(job_id)s::bigint))
+        and (%(queue)s::text is null or queue = %(queue)s)
+        and (%(before_id)s::bigint is null or id < %(before_id)s)
+),
+newest as (
+    select * from known order by id desc limit %(reach)s
+)
+select
+-- part: audit_shown
+from newest
+where (%(act)s::text is null or act = %(act)s)
+    and (%(via)s::text is null or via = %(via)s)
+-- part: audit_within
+    and (%(actor)s::text is null or position(lower(%(actor)s) in lower(actor_name)) > 0)
+order by id desc
+limit %(limit)s
