@@ -19,6 +19,9 @@ from shiftboss.permissions import Act, Person
 from shiftboss.queue.states import State
 from shiftboss.queue.store.audit import AuditRow
 
+NEW_JOB = "new_job_id"
+"""Beside the states of what an act has changed the job that it made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -57,7 +60,7 @@ def reruns(rows: Iterable[AuditRow]) -> list[int]:
 
 def _line(batches: list[AuditRow], by: Person | None) -> Line:
     row = batches[0]
-    new_job_id = json.loads(row.after).get("new_job_id")
+    new_job_id = json.loads(row.after).get(NEW_JOB)
     asked = json.loads(row.asked)
     backfill_id, worker_id = asked.get("backfill_id"), asked.get("worker_id")
     return Line(
@@ -132,7 +135,7 @@ def _tally(documents: Iterable[str]) -> str:
     """How many jobs were in which state, over all batches."""
     sums: Counter[str] = Counter()
     for document in documents:
-        sums.update(json.loads(document))
+        sums.update({state: jobs for state, jobs in json.loads(document).items() if state != NEW_JOB})
     return ", ".join(f"{number(jobs)} {_state(state)}" for state, jobs in sorted(sums.items()))
 
 

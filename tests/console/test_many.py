@@ -14,6 +14,7 @@ from shiftboss.permissions import PERMISSIONS, VIEW, Act
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate
 from shiftboss.queue.store.statement import run
+from tests.acts.people import person
 from tests.console import scenes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3", "C4", "B6")]
@@ -227,3 +228,15 @@ def test_jobs_in_all_states_sent_together_are_changed_where_that_is_legal_and_th
         else:
             assert f"{job_id}: it is {state}" in said
             assert scenes.state_of(job_id) is state
+
+
+def test_what_was_done_to_many_stands_on_the_page_of_each_with_its_new_job(browser: Client) -> None:
+    one, other = (scenes.completed_job(scenes.worker()) for _ in range(2))
+    done = acts.on_many(Act.RERUN, [one, other], by=person("lee"), reason="the relay is back")
+    for job_id in (one, other):
+        page = browser.get(f"/jobs/{job_id}/").content.decode()
+        [row] = re.findall(r'<tr data-key="act-\d+">(.*?)</tr>', page, re.DOTALL)
+        assert "lee" in row
+        assert "the relay is back" in row
+        assert "2 completed → 2 available" in row
+        assert f'href="/jobs/{done.new_jobs[job_id]}/"' in row

@@ -13,7 +13,13 @@ newest as (
     select * from known order by id desc limit %(reach)s
 )
 select
--- part: audit_shown
+    -- as in parts/audit_shown.sql; of a rerun of many with the new job of this one
+    id, at, actor_kind, actor_id, actor_name, via, act, job_id, queue, reason, jobs, operation, request_id,
+    (asked - 'ids')::text, before::text, (after - array['ids', 'left', 'new'] || coalesce((
+        select jsonb_build_object('new_job_id', made -> 1)
+        from jsonb_array_elements(after -> 'new') made
+        where made -> 0 = to_jsonb(%(job_id)s::bigint)
+        limit 1), '{}'))::text
 from newest
 where (%(act)s::text is null or act = %(act)s)
     and (%(via)s::text is null or via = %(via)s)
