@@ -106,6 +106,17 @@ def test_jobs_are_searched_as_in_the_console(sh: Shell) -> None:
     assert "at character 1: There is no field “quue”" in refused.err
 
 
+@pytest.mark.requirement("B14")
+def test_who_searches_arguments_stands_in_the_audit_once(sh: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One span that ends years from now, and not between two searches.
+    monkeypatch.setattr("shiftboss.console.revealing.REVEALED_SECONDS", 1e9)
+    [job_id] = making.enqueued(args='{"args": [], "kwargs": {"to": "ada"}}')
+    for _ in range(2):
+        assert str(job_id) in sh("jobs", "list", "--query", "args.to=ada").out
+    [entry] = sh("audit", "list", "--act", "reveal", "--format", "json").json["entries"]
+    assert (entry["via"], entry["job_id"], entry["asked"]) == ("cli", None, {"of": "lists"})
+
+
 def test_a_job_is_shown_with_its_attempts_its_events_and_what_can_be_done(sh: Shell, worker: int) -> None:
     job_id = making.quarantined(worker).job_id
     sh("jobs", "reinstate", job_id)
