@@ -46,6 +46,12 @@ class Act(StrEnum):
     CANCEL_BACKFILL = "cancel_backfill"
     DRAIN_WORKER = "drain_worker"
     STOP_WORKER = "stop_worker"
+    START_PROGRAM = "start_program"
+    DRAIN_PROGRAM = "drain_program"
+    STOP_PROGRAM = "stop_program"
+    RESTART_PROGRAM = "restart_program"
+    TAIL_PROGRAM = "tail_program"
+    SCALE_POOL = "scale_pool"
     CREATE_TOKEN = "create_token"
     REVOKE_TOKEN = "revoke_token"
 
@@ -71,6 +77,12 @@ PERMISSIONS: dict[Act, str] = {
     Act.CANCEL_BACKFILL: "shiftboss.backfill_task",
     Act.DRAIN_WORKER: "shiftboss.drain_worker",
     Act.STOP_WORKER: "shiftboss.stop_worker",
+    Act.START_PROGRAM: "shiftboss.start_program",
+    Act.DRAIN_PROGRAM: "shiftboss.drain_program",
+    Act.STOP_PROGRAM: "shiftboss.stop_program",
+    Act.RESTART_PROGRAM: "shiftboss.restart_program",
+    Act.TAIL_PROGRAM: "shiftboss.tail_program",
+    Act.SCALE_POOL: "shiftboss.scale_pool",
     Act.CREATE_TOKEN: "shiftboss.add_token",
     Act.REVOKE_TOKEN: "shiftboss.change_token",
 }
@@ -86,11 +98,12 @@ NEED_REASON = frozenset(
         *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.LIMIT, Act.PURGE),
         *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
         *(Act.DRAIN_WORKER, Act.STOP_WORKER),
+        *(Act.DRAIN_PROGRAM, Act.STOP_PROGRAM, Act.RESTART_PROGRAM, Act.SCALE_POOL),
     }
 )
 """Acts that stop or destroy something: they are not done without a reason."""
 
-ADMINS_ACTS = frozenset({Act.PURGE, Act.STOP_WORKER, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
+ADMINS_ACTS = frozenset({Act.PURGE, Act.STOP_WORKER, Act.STOP_PROGRAM, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
 """Acts that concern the installation and not its daily work, or cut off all that a worker runs."""
 
 _OPERATORS = frozenset(

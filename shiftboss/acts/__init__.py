@@ -38,6 +38,12 @@ from shiftboss.acts.performing import MAX_REQUEST_LENGTH as MAX_REQUEST_LENGTH
 from shiftboss.acts.performing import Acted as Acted
 from shiftboss.acts.performing import Deed as Deed
 from shiftboss.acts.performing import perform as perform
+from shiftboss.acts.programs import drain_program as drain_program
+from shiftboss.acts.programs import restart_program as restart_program
+from shiftboss.acts.programs import scale_pool as scale_pool
+from shiftboss.acts.programs import start_program as start_program
+from shiftboss.acts.programs import stop_program as stop_program
+from shiftboss.acts.programs import tail_program as tail_program
 from shiftboss.acts.queues import LimitWord as LimitWord
 from shiftboss.acts.queues import limit as limit
 from shiftboss.acts.queues import pause as pause

@@ -15,6 +15,7 @@ from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person, require
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import (
     Busy,
+    HostSilent,
     InvalidJob,
     KeyHeld,
     MovedOn,
@@ -39,8 +40,8 @@ class Acted:
     """What an act did. `new_job_id`: of a rerun. `repeated`: the same request had done it before; not again now.
 
     `before` and `after` are states of a job, or "paused" and "running" of a queue or a backfill, or "running",
-    "draining" and "stopping" of a worker. `items`: how many of a backfill were cancelled, asked to end, or are to
-    run again.
+    "draining" and "stopping" of a worker. `command_id`: of what is asked of a host. `items`: how many of a
+    backfill were cancelled, asked to end, or are to run again.
     """
 
     act: Act
@@ -51,6 +52,7 @@ class Acted:
     new_job_id: int | None = None
     backfill_id: int | None = None
     worker_id: int | None = None
+    command_id: int | None = None
     items: int | None = None
     repeated: bool = False
 
@@ -104,7 +106,7 @@ def perform(
                 before=deed.before,
                 after=deed.after,
             )
-    except (MovedOn, KeyHeld, NoSuchJob, OrderRefused, Busy, IntegrityError):
+    except (MovedOn, KeyHeld, NoSuchJob, OrderRefused, HostSilent, Busy, IntegrityError):
         # The first of two equal requests has changed what the second one found.
         if request_id is None or (earlier := _earlier(request_id, by, wish)) is None:
             raise
@@ -125,7 +127,7 @@ class _Wish:
 
 def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, repeated: bool = False) -> Acted:
     new_job_id, backfill_id = after.get("new_job_id"), wish.asked.get("backfill_id")
-    worker_id = wish.asked.get("worker_id")
+    worker_id, command_id = wish.asked.get("worker_id"), after.get("command_id")
     return Acted(
         act=Act(wish.act),
         job_id=wish.job_id,
@@ -135,6 +137,7 @@ def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, 
         new_job_id=None if new_job_id is None else int(new_job_id),
         backfill_id=None if backfill_id is None else int(backfill_id),
         worker_id=None if worker_id is None else int(worker_id),
+        command_id=None if command_id is None else int(command_id),
         items=after.get("items"),
         repeated=repeated,
     )

@@ -19,9 +19,11 @@ from shiftboss.console.permissions import passed
 from shiftboss.console.signature import View
 from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import (
+    HostSilent,
     NoSuchBackfill,
     NoSuchJob,
     NoSuchOperation,
+    NoSuchProgram,
     NoSuchWorker,
     NotAllowed,
     OutOfScope,
@@ -42,6 +44,18 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         404,
         _("There is no such worker"),
         _("It never existed, or it was forgotten a day after its end. The page of the workers shows all that do."),
+    ),
+    (
+        NoSuchProgram,
+        404,
+        _("There is no such program"),
+        _("No agent has told of this host, or it has no such program or pool."),
+    ),
+    (
+        HostSilent,
+        409,
+        _("The host does not answer"),
+        _("Its agent is silent, so nothing was asked of it. Look whether shiftboss_listener runs there."),
     ),
     (
         NoSuchOperation,

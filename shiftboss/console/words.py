@@ -84,6 +84,12 @@ ACTS: dict[str, Promise] = {
     Act.CANCEL_BACKFILL: pgettext_lazy("act", "Cancel backfill"),
     Act.DRAIN_WORKER: pgettext_lazy("act", "Drain worker"),
     Act.STOP_WORKER: pgettext_lazy("act", "Stop worker"),
+    Act.START_PROGRAM: pgettext_lazy("act", "Start program"),
+    Act.DRAIN_PROGRAM: pgettext_lazy("act", "Drain program"),
+    Act.STOP_PROGRAM: pgettext_lazy("act", "Stop program"),
+    Act.RESTART_PROGRAM: pgettext_lazy("act", "Restart program"),
+    Act.TAIL_PROGRAM: pgettext_lazy("act", "Show log"),
+    Act.SCALE_POOL: pgettext_lazy("act", "Scale pool"),
     Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),
     Act.REVOKE_TOKEN: pgettext_lazy("act", "Revoke token"),
 }

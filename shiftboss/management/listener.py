@@ -11,8 +11,9 @@ from shiftboss import conf
 from shiftboss.queue.handlers import redactor_of
 from shiftboss.queue.launch import database_dsn, refuse_unready_database
 from shiftboss.queue.runtime import logs
-from shiftboss.supervisor_conf import installation, logtail, places, render
+from shiftboss.supervisor_conf import installation, logtail, places, programs, render
 from shiftboss.supervisor_conf.listener import Listener
+from shiftboss.supervisor_conf.orders import Orders
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Watch
 
@@ -21,10 +22,10 @@ examples:
   manage.py shiftboss_listener
   SHIFTBOSS_HOST=web-1 manage.py shiftboss_listener --home /srv/shiftboss
 
-It tells the record what the supervisord of the home runs, and how programs ended. `shiftboss up` and the
-configuration of `shiftboss_supervisor_conf` run it already. One listener tells of a host at a time; another one of
-the same name waits. SHIFTBOSS_HOST names the host where its own name would not do, as with two homes on one
-machine.
+It tells the record what the supervisord of the home runs and how programs ended, and does what people ask of them.
+`shiftboss up` and the configuration of `shiftboss_supervisor_conf` run it already. One listener tells of a host at
+a time; another one of the same name waits. SHIFTBOSS_HOST names the host where its own name would not do, as with
+two homes on one machine.
 SIGTERM ends it (exit 0).
 """
 
@@ -52,8 +53,20 @@ def listen(home: Path | None) -> None:
         dsn=database_dsn(),
         watch=watch,
         spool=Spool(place / "spool"),
+        orders=orders_of(config, place),
     )
     asyncio.run(listener.run())
+
+
+def orders_of(config: conf.Config, home: Path) -> Orders:
+    """What may be asked of the home's programs, by the settings."""
+    return Orders(
+        socket=render.socket_path(home),
+        home=home,
+        counts={pool.name: pool.most_workers for pool in config.pools.values()},
+        stop_seconds=config.drain_seconds + programs.KILL_MARGIN_SECONDS + 10,
+        log_of=partial(logtail.last_lines, redacted=redactor_of(config).text),
+    )
 
 
 def pool_of(config: conf.Config, program: str) -> str | None:

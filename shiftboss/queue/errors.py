@@ -38,6 +38,14 @@ class NoSuchWorker(NoSuchJob):
     """No worker with this id is known, or no longer."""
 
 
+class NoSuchProgram(NoSuchJob):
+    """No host of this name is known, or it has no such program or pool."""
+
+
+class HostSilent(ShiftbossError):
+    """The agent of the host does not answer, so nothing can be asked of it."""
+
+
 class InvalidJob(ShiftbossError, ValueError):
     """The job cannot be stored as it was asked for; the text names the field and the fix."""
 

@@ -400,6 +400,15 @@ class Host(Window):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_host"
+        # One for each act; `shiftboss.acts` asks for them.
+        permissions = [
+            ("drain_program", "Can drain programs of hosts"),
+            ("restart_program", "Can restart programs of hosts"),
+            ("scale_pool", "Can scale pools of workers"),
+            ("start_program", "Can start programs of hosts"),
+            ("stop_program", "Can stop programs of hosts"),
+            ("tail_program", "Can see the logs of programs"),
+        ]
 
 
 class Process(Window):
@@ -430,6 +439,31 @@ class Process(Window):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_process"
+
+
+class Command(Window):
+    """What a person has asked of a program or a pool of a host."""
+
+    id = models.BigAutoField(primary_key=True)
+    host = models.TextField()
+    verb = models.TextField()
+    program = models.TextField(null=True)
+    pool = models.TextField(null=True)
+    count = models.IntegerField(null=True)
+    asked_by = models.TextField()
+    asked_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    state = models.TextField()
+    claimed_at = models.DateTimeField(null=True)
+    fence = models.BigIntegerField(null=True)
+    progress = models.TextField(null=True)
+    result = models.JSONField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_command"
 
 
 class Audit(Window):

@@ -9,7 +9,9 @@ import logging
 import os
 import signal
 import time
+from collections import deque
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 
@@ -17,10 +19,12 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.clients.local import Connection
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.store import hosts, processes
+from shiftboss.queue.store import commands, hosts, processes
+from shiftboss.queue.store.commands import Claim
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.supervisor_conf import incarnations
+from shiftboss.supervisor_conf.orders import OrderFailed, Orders
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Seen, Watch
 
@@ -29,6 +33,7 @@ log = logging.getLogger("shiftboss.listener")
 SYSTEM = System()
 SESSION = "set timezone = 'UTC'; set jit = off;"
 LOOK_SECONDS = 1.0
+OBEY_SECONDS = 0.5
 LEASE_SECONDS = 10.0
 STATEMENT_SECONDS = 3.0
 FORGET_SECONDS = 60.0
@@ -52,6 +57,7 @@ class Listener:
         dsn: str,
         watch: Watch,
         spool: Spool,
+        orders: Orders,
     ) -> None:
         self._agent = Agent(
             name=name,
@@ -64,6 +70,10 @@ class Listener:
         self._connection = Connection(dsn, name="listener", statement_seconds=STATEMENT_SECONDS, session=SESSION)
         self._watch = watch
         self._spool = spool
+        self._orders = orders
+        self._working: set[asyncio.Task[None]] = set()
+        self._said: dict[int, tuple[int, str]] = {}
+        self._ended: deque[tuple[int, int, bool, dict[str, Any]]] = deque()
         self._seen = Seen([], "nobody has looked yet")
         self._fence: int | None = None
         self._dropped = 0
@@ -151,11 +161,51 @@ class Listener:
         noting = processes.note(lives, authority=SYSTEM, host=self._agent.name, fence=fence)
         return await self._connection.run(noting)
 
+    async def obey(self) -> None:
+        """Answer, then take what is asked of the host and begin with it: nothing waits for what takes its time."""
+        await self._answer()
+        room = commands.MOST_AT_ONCE - len(self._working)
+        if self._fence is None or room <= 0:
+            return
+        taking = commands.claim(authority=SYSTEM, host=self._agent.name, fence=self._fence, limit=room)
+        for claim in await self._connection.run(taking):
+            fields = {"command": claim.id, "verb": claim.verb, "of": claim.program or claim.pool}
+            log.info("command.claimed", extra=fields)
+            task = asyncio.create_task(self._carry_out(claim, self._fence))
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+
+    async def _carry_out(self, claim: Claim, fence: int) -> None:
+        def say(text: str) -> None:
+            self._said[claim.id] = (fence, text)
+
+        try:
+            failed, answer = False, await asyncio.to_thread(self._orders.carry_out, claim, say)
+        except OrderFailed as problem:
+            failed, answer = True, {"error": str(problem)}
+        except Exception as problem:
+            log.exception("command.broken", extra={"command": claim.id})
+            failed, answer = True, {"error": f"the agent failed: {type(problem).__name__}"}
+        log.info("command.ended", extra={"command": claim.id, "failed": failed})
+        self._ended.append((claim.id, fence, failed, answer))
+
+    async def _answer(self) -> None:
+        """Tell how far commands are, and what became of those that have ended."""
+        for number, (fence, text) in list(self._said.items()):
+            await self._connection.run(commands.say(number, authority=SYSTEM, fence=fence, progress=text))
+            self._said.pop(number, None)
+        while self._ended:
+            number, fence, failed, answer = self._ended[0]
+            ending = commands.end(number, authority=SYSTEM, fence=fence, failed=failed, result=answer)
+            await self._connection.run(ending)
+            self._ended.popleft()
+
     async def forget(self) -> None:
-        """Drop the oldest lives of programs that have had many."""
+        """Drop the oldest lives of programs that have had many, and old commands."""
         if self._fence is not None:
-            forgetting = processes.forget(authority=SYSTEM, host=self._agent.name, fence=self._fence)
-            await self._connection.run(forgetting)
+            host, fence = self._agent.name, self._fence
+            await self._connection.run(processes.forget(authority=SYSTEM, host=host, fence=fence))
+            await self._connection.run(commands.forget_commands(authority=SYSTEM, host=host, fence=fence))
 
     async def run(self) -> None:
         """Do all duties until SIGTERM or SIGINT. Raises SchemaTooOld, UnsupportedDatabase."""
@@ -167,11 +217,13 @@ class Listener:
         await self._open(stop)
         loops = (
             Loop("tell", self.tell, every_seconds=LOOK_SECONDS),
+            Loop("obey", self.obey, every_seconds=OBEY_SECONDS),
             Loop("forget", self.forget, every_seconds=FORGET_SECONDS),
         )
         tasks = [looking, *(asyncio.create_task(loop.run(stop)) for loop in loops)]
         await stop.wait()
-        await asyncio.wait(tasks, timeout=FAREWELL_SECONDS)
+        self._orders.leaving.set()
+        await asyncio.wait([*tasks, *self._working], timeout=FAREWELL_SECONDS)
         for task in tasks:
             task.cancel()
         await self._farewell()
@@ -193,6 +245,7 @@ class Listener:
             await self.look()
             while await self.tell():
                 pass
+            await self._answer()
             if self._fence is not None:
                 await self._connection.run(hosts.leave(self._agent.name, authority=SYSTEM, fence=self._fence))
 

@@ -19,6 +19,9 @@ from shiftboss.supervisor_conf.incarnations import Incarnation
 SETTLE_SECONDS = 5.0
 """A program without a note is believed to have no launcher that can write once it has lived so long."""
 
+LOG_SECONDS = 0.3
+"""A program's last words are in its log so long after its end at the latest: supervisord writes them there."""
+
 ASKED = frozenset({"STOPPING", "STOPPED"})
 
 Key = tuple[str, int, float]
@@ -103,7 +106,10 @@ class Watch:
         self, notes: list[Incarnation], now: float, *, is_stopping: bool
     ) -> Iterable[tuple[Life, Incarnation | None] | None]:
         ended = {(one.program, one.launcher, one.started) for one in notes if one.ended is not None}
+        later: set[str] = set()
         for note in notes:
+            if note.program in later:
+                continue  # its lives are told in their order
             life = Life(
                 program=note.program,
                 launcher=note.launcher,
@@ -112,11 +118,14 @@ class Watch:
                 pid=note.pid,
             )
             if note.ended is not None:
+                if not is_stopping and 0 <= now - note.ended < LOG_SECONDS:
+                    later.add(note.program)
+                    continue
                 ending = "signal" if note.signal is not None else "code" if note.code is not None else "unknown"
                 yield self._ended(life, note.ended, ending, note, is_stopping=is_stopping), note
             elif _key(life) in ended:
                 incarnations.forget(note)
-            elif _is_launcher(note.launcher):
+            elif is_launcher(note.launcher):
                 yield (life, None) if _key(life) not in self._begun else None
             elif note.file.exists():
                 # Its launcher is gone, and would have taken this note away had it lived to the end.
@@ -180,7 +189,7 @@ def _key(life: Life) -> Key:
     return life.program, life.launcher, life.started
 
 
-def _is_launcher(pid: int) -> bool:
+def is_launcher(pid: int) -> bool:
     """Whether this process is a launcher; without /proc, whether there is one of this pid at all."""
     try:
         return os.path.basename(launcher.__file__).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -30,6 +30,12 @@ cancel_backfill .         .         .      .       yes       yes    yes        .
 purge           .         .         .      .       .         yes    yes        .         .        .
 drain_worker    .         .         .      .       yes       yes    yes        .         .        yes
 stop_worker     .         .         .      .       .         yes    yes        .         .        .
+start_program   .         .         .      .       yes       yes    yes        .         .        yes
+drain_program   .         .         .      .       yes       yes    yes        .         .        yes
+stop_program    .         .         .      .       .         yes    yes        .         .        .
+restart_program .         .         .      .       yes       yes    yes        .         .        yes
+tail_program    .         .         .      .       yes       yes    yes        .         .        yes
+scale_pool      .         .         .      .       yes       yes    yes        .         .        yes
 create_token    .         .         .      .       .         yes    yes        .         .        .
 revoke_token    .         .         .      .       .         yes    yes        .         .        .
 """
@@ -41,9 +47,12 @@ SEE_TRACEBACKS = "see tracebacks"
 SEE_AUDIT = "see the audit"
 LOOKS = (SEE_JOBS, SEE_TRACEBACKS, SEE_AUDIT)
 
+ON_HOSTS = frozenset(act for act in Act if act.endswith(("_program", "_pool")))
+"""The acts on the programs of hosts."""
+
 ABSENT: dict[str, set[str]] = {
-    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
-    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS},
+    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS},
     "cli": {Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "many": {*LOOKS, *Act} - {Act.CANCEL, Act.EXPEDITE, Act.RERUN, Act.REINSTATE, Act.DISCARD, Act.QUARANTINE},
     "code": set(LOOKS),

@@ -27,7 +27,7 @@ from shiftboss.queue.store import backfill
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.statement import run
 from tests.acts.people import a_request, person
-from tests.acts.rights import ABSENT, LOOKS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS, SEE_TRACEBACKS
+from tests.acts.rights import ABSENT, LOOKS, ON_HOSTS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS, SEE_TRACEBACKS
 from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4", "B15")]
@@ -142,6 +142,9 @@ class Scene:
             return a_backfill(act)
         if act in ON_WORKERS:
             return self.worker
+        if act in ON_HOSTS:
+            making.a_host("web-1", programs=[{"name": "web", "pool": "default"}])
+            return "web" if act.endswith("_program") else "default"
         if act == Act.RESUME:
             acts.pause("mail", by=person(), reason="to be resumed")
         if act == Act.REVOKE_TOKEN:
@@ -160,6 +163,7 @@ def seen(thing: Any) -> list[Any]:
         making.rows("select id, paused_at from shiftboss_backfill"),
         making.rows("select item, job_id, outcome, again from shiftboss_backfill_item"),
         making.rows("select id, ordered, ordered_by from shiftboss_worker"),
+        making.rows("select id, verb, program, pool, count, asked_by from shiftboss_command"),
         list(Token.objects.order_by("pk").values("pk", "revoked_at")),
     ]
 
@@ -280,6 +284,13 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
     if act in ON_WORKERS:
         cli.main(["workers", ON_WORKERS[Act(act)], str(thing), "--yes", *reason, *by])
         return None
+    if act == Act.TAIL_PROGRAM:
+        cli.main(["logs", thing, "--wait", "0", *by])
+        return None
+    if act in ON_HOSTS:
+        words = [act.partition("_")[0], thing, *(["1"] if act == Act.SCALE_POOL else [])]
+        cli.main([*words, "--wait", "0", "--yes", *reason, *by])
+        return None
     more = {
         Act.REPRIORITISE: ["--priority", "7"],
         Act.RESCHEDULE: ["--due", DUE],
@@ -309,6 +320,11 @@ def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
         Act.REPRIORITISE: lambda: acts.reprioritise(thing, by=by, priority=7),
         Act.RESCHEDULE: lambda: acts.reschedule(thing, by=by, due_at=datetime.fromisoformat(DUE)),
         Act.EDIT: lambda: acts.edit(thing, by=by, args=OTHER),
+        Act.SCALE_POOL: lambda: acts.scale_pool("web-1", thing, 1, by=by, reason="because"),
+        **{
+            act: lambda act=act: getattr(acts, act)("web-1", thing, by=by, reason="because")
+            for act in ON_HOSTS - {Act.SCALE_POOL}
+        },
     }
     with suppress(NotAllowed):
         do.get(act, lambda: getattr(acts, act)(thing, by=by, reason="because"))()

@@ -28,6 +28,7 @@ from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined,
 from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.audit import Entry
 from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.commands import Order
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
@@ -235,7 +236,12 @@ class Scene:
             # Of one job no list is cut short, and nothing is read.
             "job_id": None if call.name == "audit.reach" else self.waiting,
             "agent": Agent(name="web-1", hostname="web-1", pid=1, home="/", code_version=None, lease_seconds=9.0),
+            "command_id": 1,
+            "failed": False,
             "fence": 1,
+            "order": Order(host="web-1", verb="start", program="web"),
+            "progress": "it begins",
+            "result": {},
             "host": "web-1",
             "job_ids": self.ids,
             "jobs": [_of_foreign("two")],

@@ -11,7 +11,7 @@ from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Lease, Registration, Settlement, WorkerStatus
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.states import QuarantineReason
-from shiftboss.queue.store import enqueue, lease, operate, upkeep, workers
+from shiftboss.queue.store import enqueue, hosts, lease, operate, upkeep, workers
 from shiftboss.queue.store.statement import Verb, run
 from tests.waiting import wait_for
 
@@ -320,7 +320,19 @@ def address() -> str:
 
 
 EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"]
-EMPTIED += ["sample", "histogram", "mark", "host", "process"]
+EMPTIED += ["sample", "histogram", "mark", "host", "process", "command"]
+
+
+def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = ()) -> int:
+    """A host whose agent lives and has seen these programs; the agent's fence."""
+    agent = hosts.Agent(
+        name=name, hostname=name, pid=11, home="/srv/shiftboss", code_version="v7", lease_seconds=10.0
+    )
+    fence = run(hosts.take(agent, authority=SYSTEM))
+    assert fence
+    seen = [{"state": "RUNNING", "pid": 2, "launcher": 1, "since": None, "memory_kb": 1} | one for one in programs]
+    assert run(hosts.beat(name, authority=SYSTEM, fence=fence, programs=seen, trouble=None))
+    return fence
 
 
 def empty() -> None:

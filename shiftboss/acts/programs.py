@@ -1,0 +1,89 @@
+"""What people ask of the programs of a host: its agent does it, and the command tells what became of it."""
+
+from shiftboss.acts.performing import Acted, Deed, perform
+from shiftboss.permissions import PERMISSIONS, Act, Person, require
+from shiftboss.queue.errors import HostSilent, InvalidJob, NoSuchProgram
+from shiftboss.queue.store import commands
+from shiftboss.queue.store.commands import Order
+from shiftboss.queue.store.statement import run
+
+MAX_NAME_LENGTH = 200
+MAX_COUNT = 1000
+
+WORDS = {
+    Act.START_PROGRAM: "start",
+    Act.DRAIN_PROGRAM: "drain",
+    Act.STOP_PROGRAM: "stop",
+    Act.RESTART_PROGRAM: "restart",
+    Act.TAIL_PROGRAM: "tail",
+    Act.SCALE_POOL: "scale",
+}
+"""What each act asks of the agent."""
+
+
+def start_program(
+    host: str, program: str, *, by: Person, reason: str = "", request_id: str | None = None
+) -> Acted:
+    """Ask a host to start a program. As for all of these, `command_id` is of the command, which tells the rest.
+
+    Raises NoSuchProgram, and HostSilent where the host's agent does not answer.
+    """
+    return _ask(Act.START_PROGRAM, host, program, by, reason, request_id)
+
+
+def drain_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Ask a host to stop a program in order, and to leave it down: a worker ends once its runs have."""
+    return _ask(Act.DRAIN_PROGRAM, host, program, by, reason, request_id)
+
+
+def stop_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Ask a host to stop a program now, and to leave it down: a worker gives back what it runs."""
+    return _ask(Act.STOP_PROGRAM, host, program, by, reason, request_id)
+
+
+def restart_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Ask a host to drain a program and to start it again."""
+    return _ask(Act.RESTART_PROGRAM, host, program, by, reason, request_id)
+
+
+def tail_program(host: str, program: str, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
+    """Ask a host for the last lines of a program's log."""
+    return _ask(Act.TAIL_PROGRAM, host, program, by, reason, request_id)
+
+
+def scale_pool(
+    host: str, pool: str, count: int, *, by: Person, reason: str, request_id: str | None = None
+) -> Acted:
+    """Ask a host to run so many workers of a pool, at most as many as the settings allow."""
+    if not 0 <= count <= MAX_COUNT:
+        raise InvalidJob(f"a pool has 0 to {MAX_COUNT} workers, not {count}")
+    return _ask(Act.SCALE_POOL, host, pool, by, reason, request_id, count=count)
+
+
+def _ask(
+    act: Act, host: str, name: str, by: Person, reason: str, request_id: str | None, *, count: int | None = None
+) -> Acted:
+    require(PERMISSIONS[act], by=by)
+    for text in (host, name):
+        if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable():
+            raise InvalidJob(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
+    is_pool = act is Act.SCALE_POOL
+    thing = {"pool": name} if is_pool else {"program": name}
+    order = Order(host=host, verb=WORDS[act], count=count, **thing)
+
+    def do() -> Deed:
+        asked = run(commands.ask(order, authority=by.authority, by=by.name))
+        if asked.id is None:
+            raise _refusal(host, f"{'pool' if is_pool else 'program'} {name!r}", asked)
+        return Deed(after={"command_id": str(asked.id)})
+
+    wish = {"host": host, **thing} | ({} if count is None else {"count": count})
+    return perform(act, do, by=by, reason=reason, request_id=request_id, asked=wish)
+
+
+def _refusal(host: str, thing: str, asked: commands.Asked) -> NoSuchProgram | HostSilent:
+    if not asked.is_known:
+        return NoSuchProgram(f"there is no host {host!r}: none of its agents was ever heard of")
+    if not asked.is_alive:
+        return HostSilent(f"the agent of {host} is silent: look whether shiftboss_listener runs there")
+    return NoSuchProgram(f"the host {host} has no {thing}")

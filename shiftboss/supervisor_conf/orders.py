@@ -1,0 +1,182 @@
+"""Carrying out what was asked of this host: each order is checked against the host's own settings and programs.
+
+Nothing in an order is a path or a command line: a verb of a few, and a name that is looked up here.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shiftboss.queue.errors import ShiftbossError
+from shiftboss.queue.store.commands import Claim
+from shiftboss.supervisor_conf import control
+from shiftboss.supervisor_conf.watch import is_launcher
+
+POLL_SECONDS = 0.1
+START_SECONDS = 60.0
+"""A program is given so long to be running; most wait at the gate, which counts as running."""
+
+UNTOUCHABLE = {
+    "listener": "it is the one that does what is asked here: restart it on its host",
+    "postgres": "it holds the record itself: stop it on its host, with all that needs it",
+}
+"""Programs that are neither drained nor stopped nor restarted from afar, and why."""
+
+Say = Callable[[str], None]
+
+
+class OrderFailed(ShiftbossError):
+    """What was asked cannot be done, or did not come about; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """Carries out orders over a supervisord's socket, in any thread and several at once.
+
+    `counts` is how many workers each pool may have at most, `stop_seconds` how long a program may take to stop,
+    `log_of` gives the last lines of a log.
+    """
+
+    socket: Path
+    home: Path
+    counts: Mapping[str, int]
+    stop_seconds: float
+    log_of: Callable[[Path], str | None]
+    leaving: threading.Event = field(default_factory=threading.Event)
+    """Once it is set nobody waits any more for what takes its time; what was begun goes on without us."""
+
+    def carry_out(self, claim: Claim, say: Say) -> dict[str, Any]:
+        """Do it, saying how far it is; what to answer. Raises OrderFailed."""
+        try:
+            return self._carry_out(claim, say)
+        except (control.SupervisorUnreachable, control.SupervisorRefused) as problem:
+            raise OrderFailed(str(problem)) from None
+
+    def _carry_out(self, claim: Claim, say: Say) -> dict[str, Any]:
+        if claim.verb == "scale":
+            return self._scale(claim.pool or "", claim.count or 0, say)
+        name = claim.program or ""
+        self._known(name)
+        if claim.verb in ("drain", "stop", "restart") and name in UNTOUCHABLE:
+            raise OrderFailed(f"{name} cannot be asked to {claim.verb}: {UNTOUCHABLE[name]}")
+        match claim.verb:
+            case "start":
+                return self._start([name], say)
+            case "drain":
+                return self._stop([name], say)
+            case "stop":
+                return self._stop([name], say, at_once=True)
+            case "restart":
+                self._stop([name], say)
+                return self._start([name], say)
+            case "tail":
+                return self._tail(name)
+        raise OrderFailed(f"{claim.verb!r} is nothing that this agent can do")
+
+    def _scale(self, pool: str, count: int, say: Say) -> dict[str, Any]:
+        if pool not in self.counts:
+            raise OrderFailed(f"there is no pool {pool!r} in the settings of this host")
+        if not 0 <= count <= self.counts[pool]:
+            raise OrderFailed(
+                f"the pool {pool} may have 0 to {self.counts[pool]} workers here, not {count}: raise its "
+                '"max_workers" in SHIFTBOSS["POOLS"]'
+            )
+        known = self._infos()
+        wanted = [f"worker-{pool}-{n}" for n in range(1, self.counts[pool] + 1)]
+        if missing := [name for name in wanted[:count] if name not in known]:
+            raise OrderFailed(
+                f"supervisord does not know {', '.join(missing)} yet: it has to read the new settings"
+            )
+        more = [name for name in wanted[:count] if known[name]["statename"] not in ("RUNNING", "STARTING")]
+        fewer = [name for name in wanted[count:] if name in known and known[name]["pid"]]
+        # All at once: who drains takes as long as its runs do.
+        for name in more:
+            self._call("startProcess", name, may_say="ALREADY_STARTED")
+        self._stop(fewer, say)
+        answer = self._started(more, say)
+        return {"started": more, "stopped": list(reversed(fewer)), **answer}
+
+    def _start(self, names: Sequence[str], say: Say) -> dict[str, Any]:
+        for name in names:
+            self._call("startProcess", name, may_say="ALREADY_STARTED")
+        return self._started(names, say)
+
+    def _started(self, names: Sequence[str], say: Say) -> dict[str, Any]:
+        def running(infos: Mapping[str, Mapping[str, Any]]) -> bool:
+            states = {name: infos[name]["statename"] for name in names}
+            for name, state in states.items():
+                if state in ("FATAL", "BACKOFF") or (state == "EXITED" and infos[name]["exitstatus"]):
+                    raise OrderFailed(f"{name} does not stay up: see its log")
+            return all(state in ("RUNNING", "EXITED") for state in states.values())
+
+        return self._until(running, names, say, "start", START_SECONDS)
+
+    def _stop(self, names: Sequence[str], say: Say, *, at_once: bool = False) -> dict[str, Any]:
+        """Stop programs and leave them down. A worker finishes what it runs; `at_once` it gives that back."""
+        for name in names:
+            self._call("stopProcess", name, may_say="NOT_RUNNING")
+        if at_once:
+            # A second signal shortens a worker's wait; supervisord itself sends no more than one.
+            for name in names:
+                launcher = int(self._infos()[name]["pid"])
+                if launcher and is_launcher(launcher):
+                    with suppress(ProcessLookupError):
+                        os.kill(launcher, signal.SIGTERM)
+
+        def down(infos: Mapping[str, Mapping[str, Any]]) -> bool:
+            return not any(infos[name]["pid"] for name in names)
+
+        return self._until(down, names, say, "stop", self.stop_seconds)
+
+    def _until(
+        self,
+        condition: Callable[[Mapping[str, Mapping[str, Any]]], bool],
+        names: Sequence[str],
+        say: Say,
+        what: str,
+        seconds: float,
+    ) -> dict[str, Any]:
+        deadline, said = time.monotonic() + seconds, ""
+        while True:
+            infos = self._infos()
+            if gone := [name for name in names if name not in infos]:
+                raise OrderFailed(f"{', '.join(gone)} is not among the programs any more")
+            if condition(infos):
+                return {"states": {name: infos[name]["statename"] for name in names}}
+            states = ", ".join(f"{name} is {infos[name]['statename'].lower()}" for name in names)
+            if states != said:
+                said = states
+                say(states)
+            if time.monotonic() > deadline:
+                raise OrderFailed(f"it did not {what} within {seconds:g} seconds: {states}")
+            if self.leaving.wait(POLL_SECONDS):
+                raise OrderFailed(f"the agent ends before it is done; what was begun goes on: {states}")
+
+    def _tail(self, name: str) -> dict[str, Any]:
+        log = self.log_of(self.home / str(self._known(name)["logfile"]))
+        if log is None:
+            raise OrderFailed(f"{name} has no log that can be read")
+        return {"lines": log.splitlines()}
+
+    def _call(self, method: str, name: str, *, may_say: str) -> None:
+        """Ask without waiting; that it is so already is no error."""
+        try:
+            control.call(self.socket, method, name, False)
+        except control.SupervisorRefused as problem:
+            if may_say not in str(problem):
+                raise
+
+    def _known(self, name: str) -> Mapping[str, Any]:
+        infos = self._infos()
+        if name not in infos:
+            raise OrderFailed(f"there is no program {name!r} here: there is {', '.join(sorted(infos))}")
+        return infos[name]
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        return {info["name"]: info for info in control.call(self.socket, "getAllProcessInfo")}

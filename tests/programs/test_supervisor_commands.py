@@ -1,0 +1,207 @@
+"""What the agent of a host does of what people ask, under a real supervisord."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from shiftboss.queue.store import commands
+from shiftboss.queue.store.commands import Claim, CommandRow, Order
+from shiftboss.queue.store.statement import run
+from shiftboss.supervisor_conf import incarnations, render
+from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
+from tests.processes import runs
+from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
+from tests.programs.test_render import installation
+from tests.programs.test_supervisor_listener import Watching, program
+from tests.store import making
+from tests.store.conftest import COMMITTED
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.requirement("L28", "B15"), COMMITTED]
+
+DRAINS = (
+    "n=0; trap 'n=$((n+1)); echo term $n; [ $n = 2 ] && exit 0' TERM; echo token=abc; while :; do sleep 0.05; done"
+)
+FOUND = [
+    program("worker-default-1", DRAINS, restart=True),
+    program("worker-default-2", "exec sleep 600", restart=True, autostart=False),
+    program("web", "exec sleep 600", restart=True),
+    program("fails", "exit 7", autostart=False, start_seconds=1),
+    program("listener", "exec sleep 600"),
+]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Supervisord]:
+    """A supervisord with a worker that drains for ever, one that is not started, and others."""
+    incarnations.make_folders(tmp_path, FOUND)
+    file = tmp_path / "supervisord.conf"
+    file.write_text(render.render(installation(tmp_path), FOUND))
+    with supervisord(file, render.socket_path(tmp_path)) as running:
+        running.pid_of("worker-default-1")
+        running.pid_of("web")
+        yield running
+
+
+@pytest.fixture
+def agent(host: Supervisord, tmp_path: Path) -> Iterator[Watching]:
+    """The agent of the host, which has looked once."""
+    making.empty()
+    loop = asyncio.new_event_loop()
+    watching = Watching(tmp_path, loop)
+    watching.once()
+    yield watching
+    watching.listener._orders.leaving.set()
+    loop.run_until_complete(asyncio.sleep(0))
+    while watching.listener._working:
+        loop.run_until_complete(asyncio.wait(watching.listener._working))
+    watching.do(watching.listener._connection.close())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    making.empty()
+
+
+def asked(verb: str, program: str | None = "web", **more: Any) -> int:
+    """The number of what is asked of the host."""
+    order = Order(host="web-1", verb=verb, program=program, **more)
+    number = run(commands.ask(order, authority=making.SYSTEM, by="kim")).id
+    assert number
+    return number
+
+
+def told(number: int) -> CommandRow:
+    """The command as it stands."""
+    row = run(commands.command(number, authority=making.SYSTEM))
+    assert row
+    return row
+
+
+def until(agent: Watching, number: int, *states: str) -> CommandRow:
+    """Let the agent work until the command is in one of these states."""
+
+    def stands() -> CommandRow | None:
+        agent.once()
+        agent.do(agent.listener.obey())
+        agent.do(asyncio.sleep(0.02))
+        return told(number) if told(number).state in states else None
+
+    row = wait_for(stands, seconds=START_SECONDS, every=0.05)
+    assert row
+    return row
+
+
+def done(agent: Watching, number: int) -> dict[str, Any]:
+    """What the agent answers to what it has done."""
+    row = until(agent, number, "done", "failed")
+    assert row.state == "done", row.result
+    return row.result or {}
+
+
+def refused(agent: Watching, number: int) -> str:
+    """Why the agent has not done it."""
+    row = until(agent, number, "done", "failed")
+    assert row.state == "failed"
+    return str((row.result or {})["error"])
+
+
+def test_a_program_is_restarted_and_started_again(host: Supervisord, agent: Watching) -> None:
+    agent.until(lambda found: len(found.get("web", [])) == 1)
+    before = host.pid_of("web")
+    assert done(agent, asked("restart")) == {"states": {"web": "RUNNING"}}
+    after = host.pid_of("web")
+    assert after != before
+    agent.until(lambda found: len(found["web"]) == 2)
+    assert done(agent, asked("drain")) == {"states": {"web": "STOPPED"}}
+    assert done(agent, asked("start")) == {"states": {"web": "RUNNING"}}
+    assert done(agent, asked("start")) == {"states": {"web": "RUNNING"}}
+    new, *ended = agent.until(lambda found: len(found["web"]) == 3 and found["web"])
+    assert (new.ended_at, [life.signal for life in ended]) == (None, [signal.SIGTERM, signal.SIGTERM])
+
+
+def test_who_drains_is_waited_for_and_holds_up_nothing_else_until_it_is_stopped(
+    host: Supervisord, agent: Watching
+) -> None:
+    worker = psutil.Process(host.pid_of("worker-default-1"))
+    draining = asked("drain", "worker-default-1")
+
+    def says() -> bool:
+        until(agent, draining, "claimed")
+        return told(draining).progress == "worker-default-1 is stopping"
+
+    wait_for(says, seconds=START_SECONDS)
+    assert done(agent, asked("restart")) == {"states": {"web": "RUNNING"}}
+    wait_for(
+        lambda: done(agent, asked("tail", "worker-default-1"))["lines"][-1:] == ["term 1"], seconds=START_SECONDS
+    )
+    assert runs(worker)
+    stopped = asked("stop", "worker-default-1")
+    assert done(agent, stopped) == {"states": {"worker-default-1": "STOPPED"}}
+    assert done(agent, draining) == {"states": {"worker-default-1": "STOPPED"}}
+    assert not runs(worker)
+    [life] = agent.until(lambda found: found["worker-default-1"][0].ended_at and found["worker-default-1"])
+    assert (life.code, life.asked) == (0, True)
+
+
+@pytest.mark.requirement("L31")
+def test_a_pool_is_scaled_within_its_settings(host: Supervisord, agent: Watching) -> None:
+    before = host.pid_of("worker-default-1")
+    answer = done(agent, asked("scale", None, pool="default", count=2))
+    assert (answer["started"], answer["stopped"]) == (["worker-default-2"], [])
+    assert host.pid_of("worker-default-1") == before
+    answer = done(agent, asked("scale", None, pool="default", count=1))
+    assert (answer["started"], answer["stopped"]) == ([], ["worker-default-2"])
+    assert host.programs()["worker-default-2"]["statename"] == "STOPPED"
+    assert host.pid_of("worker-default-1") == before
+    why = refused(agent, asked("scale", None, pool="default", count=3))
+    assert why.startswith("the pool default may have 0 to 2 workers here, not 3")
+
+
+def test_what_does_not_stay_up_is_said_to_have_failed(host: Supervisord, agent: Watching) -> None:
+    assert refused(agent, asked("start", "fails")) == "fails does not stay up: see its log"
+    assert agent.until(lambda found: found.get("fails"))[-1].code == 7
+
+
+def test_a_log_is_seen_without_secrets(host: Supervisord, agent: Watching) -> None:
+    lines = wait_for(lambda: done(agent, asked("tail", "worker-default-1"))["lines"], seconds=START_SECONDS)
+    assert lines[0].startswith("token=")
+    assert "abc" not in lines[0]
+
+
+def test_the_agent_does_not_cut_the_branch_that_it_sits_on(host: Supervisord, agent: Watching) -> None:
+    for verb in ("drain", "stop", "restart"):
+        assert refused(agent, asked(verb, "listener")).endswith(UNTOUCHABLE["listener"])
+    assert host.programs()["listener"]["statename"] == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        (Claim(1, "start", "no-such", None, None), "no program 'no-such' here: there is fails, listener, web"),
+        (Claim(1, "start", "/bin/sh", None, None), "no program '/bin/sh'"),
+        (Claim(1, "scale", None, "heavy", 1), "no pool 'heavy' in the settings"),
+        (Claim(1, "reboot", "web", None, None), "'reboot' is nothing"),
+    ],
+)
+def test_the_agent_checks_what_it_is_asked_by_what_it_has(agent: Watching, claim: Claim, why: str) -> None:
+    with pytest.raises(OrderFailed, match=why):
+        agent.listener._orders.carry_out(claim, lambda _: None)
+
+
+def test_without_an_answer_of_supervisord_nothing_is_claimed_to_be_done(
+    host: Supervisord, agent: Watching
+) -> None:
+    number = asked("restart")
+    host.socket.unlink()
+    assert "does not answer on" in refused(agent, number)
+
+
+def test_an_agent_that_ends_says_that_it_did_not_see_the_end(host: Supervisord, agent: Watching) -> None:
+    number = asked("drain", "worker-default-1")
+    until(agent, number, "claimed")
+    agent.listener._orders.leaving.set()
+    assert "the agent ends before it is done; what was begun goes on" in refused(agent, number)
