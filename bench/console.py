@@ -187,7 +187,7 @@ def _looked_at(dsn: str) -> int:
 
 
 def make_up_for() -> None:
-    """Write the histograms of the days before, which takes a maintainer hours: it writes one hour in a minute."""
+    """Write the histograms of the days before, which takes a maintainer half an hour: it rests in between."""
     from shiftboss.queue.authority import System
     from shiftboss.queue.store.statement import run
 

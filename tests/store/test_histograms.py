@@ -171,6 +171,20 @@ def test_it_is_not_written_again_too_soon(monkeypatch: pytest.MonkeyPatch) -> No
     assert spans(MINUTE) == []
 
 
+def test_an_absence_is_made_up_for_at_once_and_then_the_usual_pace_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done(a_worker())
+    aged(timedelta(hours=3))
+    monkeypatch.setattr(histograms, "EVERY_SECONDS", 3600.0)
+    written()
+    assert sum(span.completed for span in spans(MINUTE)) == 1
+    assert scalar("select seen ->> 'more' from shiftboss_sample where part = 'histograms'") == "false"
+    before = scalar("select at from shiftboss_sample where part = 'histograms'")
+    assert run(histograms.write(authority=SYSTEM)) is False
+    assert scalar("select at from shiftboss_sample where part = 'histograms'") == before
+
+
 def test_the_statement_counts_by_the_rule_of_the_buckets() -> None:
     lengths = [1, 2, 3, 7, 59, 1000, 86_400_000, 604_800_000, 2_000_000_000]
     worker = a_worker()
