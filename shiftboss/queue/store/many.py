@@ -17,13 +17,13 @@ from shiftboss.queue.store.statement import Statement, Verb
 LOOKED = 1000
 """Quarantined jobs of each reason that are looked at for groups: the newest ones."""
 
-BUDGET = 10_000
+BUDGET = 2000
 """As many where they are narrowed to a scope, of which others may hold most."""
 
 GROUPS = 8
 """Groups of each reason that are shown: those with the most jobs."""
 
-COUNTED = 10_000
+COUNTED = 2000
 """Quarantined jobs of a reason that are counted before a bulk act."""
 
 
