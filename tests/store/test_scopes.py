@@ -1,4 +1,7 @@
-"""Staff who are narrowed to some queues and owners: what they see of the record, and what they change."""
+"""Staff who are narrowed to some queues and owners: what they see of the record, and what they change.
+
+The guards are parts of the statements, so they are tried in one way of running these.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,7 +23,6 @@ from shiftboss.queue.store.operate import Answer, Matching, Unchanged, Why
 from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.search import Search, search
 from shiftboss.queue.store.statement import Verb, run
-from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, a_worker, claimed, enqueued, events, execute, report, rows, whole
 
 pytestmark = pytest.mark.requirement("C4", "N4")
@@ -90,14 +92,12 @@ def brought(ids: list[int], to: State) -> None:
 
 @EACH
 @EACH_VERB
-def test_a_verb_changes_what_is_within_and_knows_nothing_of_the_rest(
-    verb: str, scope: Scoped, perform: Perform
-) -> None:
+def test_a_verb_changes_what_is_within_and_knows_nothing_of_the_rest(verb: str, scope: Scoped) -> None:
     begin, do = VERBS[verb]
     mine, theirs = inside(2), outside(scope)
     brought([*mine, *theirs], begin)
     before = [(whole(job_id), events(job_id)) for job_id in theirs]
-    answer = perform(do([*theirs, *mine], authority=scope))
+    answer = run(do([*theirs, *mine], authority=scope))
     assert [job.id for job in answer.changed] == mine
     assert answer.unchanged == tuple(Unchanged(job_id, Why.MISSING) for job_id in theirs)
     assert [(whole(job_id), events(job_id)) for job_id in theirs] == before
@@ -105,22 +105,22 @@ def test_a_verb_changes_what_is_within_and_knows_nothing_of_the_rest(
 
 @EACH
 @pytest.mark.parametrize("state", [State.COMPLETED, State.QUARANTINED])
-def test_only_what_is_within_runs_again(state: State, scope: Scoped, perform: Perform) -> None:
+def test_only_what_is_within_runs_again(state: State, scope: Scoped) -> None:
     [mine], theirs = inside(), outside(scope)
     brought([mine, *theirs], state)
     edit = partial(operate.edit, args='{"args": [], "kwargs": {}}', limits=LIMITS, authority=scope)
     for job_id in theirs:
-        assert perform(edit(job_id)) == Unchanged(job_id, Why.MISSING)
-        assert perform(operate.rerun(job_id, authority=scope, limits=LIMITS)) == Unchanged(job_id, Why.MISSING)
+        assert run(edit(job_id)) == Unchanged(job_id, Why.MISSING)
+        assert run(operate.rerun(job_id, authority=scope, limits=LIMITS)) == Unchanged(job_id, Why.MISSING)
     standings = run(many.named([mine, *theirs], authority=SYSTEM))
-    perform(many.rerun(standings, authority=scope, limits=LIMITS))
-    perform(edit(mine))
-    perform(operate.rerun(mine, authority=scope, limits=LIMITS))
+    run(many.rerun(standings, authority=scope, limits=LIMITS))
+    run(edit(mine))
+    run(operate.rerun(mine, authority=scope, limits=LIMITS))
     copied = rows("select distinct rerun_of from shiftboss_job where rerun_of is not null")
     assert copied == [(mine,)]
-    [again] = [one.id for one in perform(many.named([mine], authority=scope))]
+    [again] = [one.id for one in run(many.named([mine], authority=scope))]
     assert again == mine
-    assert [one.state for one in perform(many.named(theirs, authority=scope))] == [None] * len(theirs)
+    assert [one.state for one in run(many.named(theirs, authority=scope))] == [None] * len(theirs)
 
 
 @EACH
@@ -136,62 +136,60 @@ def test_what_is_held_of_the_rest_is_not_waited_for(scope: Scoped, connect: Any)
 
 @EACH
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.RUNNING, State.QUARANTINED, State.COMPLETED])
-def test_what_is_read_is_what_is_within(state: State, scope: Scoped, perform: Perform) -> None:
+def test_what_is_read_is_what_is_within(state: State, scope: Scoped) -> None:
     mine, theirs = inside(2), outside(scope)
     brought([*mine, *theirs], state)
     newest = mine[::-1]
-    assert [job.id for job in perform(read.jobs(authority=scope, state=state))] == newest
-    assert [job.id for job in perform(read.jobs(authority=scope, state=state, after_id=1))] == newest
-    found = perform(search(Search(states=frozenset({state})), authority=scope, limit=50))
+    assert [job.id for job in run(read.jobs(authority=scope, state=state))] == newest
+    assert [job.id for job in run(read.jobs(authority=scope, state=state, after_id=1))] == newest
+    found = run(search(Search(states=frozenset({state})), authority=scope, limit=50))
     assert [row.job.id for row in found.rows] == newest
-    assert [row.job.id for row in perform(search(Search(), authority=scope, limit=50)).rows] == newest
-    assert {perform(read.job(authority=scope, job_id=job_id)) for job_id in theirs} == {None}
-    assert [perform(read.job(authority=scope, job_id=job_id)).id for job_id in mine] == mine
-    assert [(one.queue, one.state, one.jobs) for one in perform(read.counts(authority=scope))] == [
-        ("mail", state, 2)
-    ]
-    went = perform(read.throughput(authority=scope))
+    assert [row.job.id for row in run(search(Search(), authority=scope, limit=50)).rows] == newest
+    assert {run(read.job(authority=scope, job_id=job_id)) for job_id in theirs} == {None}
+    assert [run(read.job(authority=scope, job_id=job_id)).id for job_id in mine] == mine
+    assert [(one.queue, one.state, one.jobs) for one in run(read.counts(authority=scope))] == [("mail", state, 2)]
+    went = run(read.throughput(authority=scope))
     assert sum(one.completed for one in went) == (2 if state is State.COMPLETED else 0)
     for job_id in theirs:
-        assert perform(read.events(authority=scope, job_id=job_id)) == []
+        assert run(read.events(authority=scope, job_id=job_id)) == []
     if state is State.QUARANTINED:
-        assert all(perform(read.events(authority=scope, job_id=job_id)) for job_id in mine)
+        assert all(run(read.events(authority=scope, job_id=job_id)) for job_id in mine)
 
 
 @EACH
-def test_attempts_are_those_of_jobs_within(scope: Scoped, perform: Perform) -> None:
+def test_attempts_are_those_of_jobs_within(scope: Scoped) -> None:
     mine, theirs = inside(failure_limit=1), outside(scope, failure_limit=1)
     worker = a_worker("mail", "reports")
     for queue in ("mail", "reports"):
         if of_it := rows("select id from shiftboss_job where queue = %s", queue):
             taken = claimed(worker, len(of_it), queue=queue)
             run(report("fail", [job.lease for job in taken], worker))
-    assert len(perform(read.attempts(authority=scope, job_id=mine[0]))) == 1
-    assert [perform(read.attempts(authority=scope, job_id=job_id)) for job_id in theirs] == [[]] * len(theirs)
+    assert len(run(read.attempts(authority=scope, job_id=mine[0]))) == 1
+    assert [run(read.attempts(authority=scope, job_id=job_id)) for job_id in theirs] == [[]] * len(theirs)
 
 
 @EACH
-def test_bulk_acts_mean_what_is_within(scope: Scoped, perform: Perform) -> None:
+def test_bulk_acts_mean_what_is_within(scope: Scoped) -> None:
     mine, theirs = inside(2), outside(scope)
     which = Matching(states=LIVE)
-    assert perform(operate.matching(which, authority=scope, before_id=None, limit=50)) == mine[::-1]
-    assert perform(operate.count_matching(which, authority=scope)) == 2
+    assert run(operate.matching(which, authority=scope, before_id=None, limit=50)) == mine[::-1]
+    assert run(operate.count_matching(which, authority=scope)) == 2
     brought([*mine, *theirs], State.QUARANTINED)
     held = Held(reason=QuarantineReason.OPERATOR)
-    assert perform(many.held_matching(held, authority=scope, before_id=None, limit=50)) == mine[::-1]
-    assert perform(many.held_count(held, authority=scope)).jobs == 2
-    [group] = perform(many.held_groups(authority=scope))
+    assert run(many.held_matching(held, authority=scope, before_id=None, limit=50)) == mine[::-1]
+    assert run(many.held_count(held, authority=scope)).jobs == 2
+    [group] = run(many.held_groups(authority=scope))
     assert (group.jobs, group.newest, group.of_jobs) == (2, mine[-1], 2)
 
 
 @EACH
-def test_of_what_runs_in_a_worker_is_told_what_is_within(scope: Scoped, perform: Perform) -> None:
+def test_of_what_runs_in_a_worker_is_told_what_is_within(scope: Scoped) -> None:
     worker = a_worker("mail", "reports")
     mine, theirs = inside(2), outside(scope)
     for queue in ("mail", "reports"):
         if n := len(rows("select from shiftboss_job where queue = %s", queue)):
             claimed(worker, n, queue=queue)
-    told = perform(read.running([worker], authority=scope, per_worker=9))
+    told = run(read.running([worker], authority=scope, per_worker=9))
     assert [one.id for one in told] == mine
     assert {one.jobs for one in told} == {2}
     assert theirs
@@ -202,7 +200,7 @@ SEEN_WHOLE = {"a queue": ["mail"], "queues and owners": [], "owners": []}
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_queues_are_told_and_changed_by_who_sees_them_as_a_whole(name: str, perform: Perform) -> None:
+def test_queues_are_told_and_changed_by_who_sees_them_as_a_whole(name: str) -> None:
     scope, seen = SCOPES[name], SEEN_WHOLE[name]
     for queue in ("mail", "reports"):
         run(queues.pause(queue, authority=SYSTEM, by="kim", reason="r"))
@@ -212,10 +210,10 @@ def test_queues_are_told_and_changed_by_who_sees_them_as_a_whole(name: str, perf
         " select s, date_trunc('minute', now()), q, '', n, '{5}', array[n]"
         " from unnest('{60,600}'::int[]) s, (values ('mail', 2), ('ads', 4), ('reports', 8)) v (q, n)"
     )
-    assert [one.queue for one in perform(queues.pauses(authority=scope))] == seen
-    assert [one.queue for one in perform(queues.limits(authority=scope))] == seen
-    assert sorted(perform(waiting.waits(["mail", "reports"], authority=scope))) == seen
-    spans = perform(histograms.histogram(authority=scope, seconds=60, back_seconds=600))
+    assert [one.queue for one in run(queues.pauses(authority=scope))] == seen
+    assert [one.queue for one in run(queues.limits(authority=scope))] == seen
+    assert sorted(run(waiting.waits(["mail", "reports"], authority=scope))) == seen
+    spans = run(histograms.histogram(authority=scope, seconds=60, back_seconds=600))
     assert [span.completed for span in spans] == ([2] if seen else [])
     orders: list[Callable[[str], Verb[Any]]] = [
         lambda queue: queues.pause(queue, authority=scope, by="pat", reason="r"),
@@ -226,9 +224,9 @@ def test_queues_are_told_and_changed_by_who_sees_them_as_a_whole(name: str, perf
     for order in orders:
         for queue in {"mail", "reports"} - set(seen):
             with pytest.raises(NotAllowed, match=queue):
-                perform(order(queue))
+                run(order(queue))
         for queue in seen:
-            perform(order(queue))
+            run(order(queue))
     left = rows("select name from shiftboss_queue where paused_at is not null and concurrency = 3 order by name")
     assert [queue for (queue,) in left] == sorted({"mail", "reports"} - set(seen))
 
@@ -247,25 +245,23 @@ def test_queues_of_a_scope_are_put_together() -> None:
         run(histograms.histogram(authority=two, seconds=60, back_seconds=600, queue="mail", task="t"))
 
 
-def test_workers_are_seen_with_the_queues_of_the_scope_and_ordered_by_who_has_all_of_them(
-    perform: Perform,
-) -> None:
+def test_workers_are_seen_with_the_queues_of_the_scope_and_ordered_by_who_has_all_of_them() -> None:
     shared, own = a_worker("mail", "reports"), a_worker("mail")
     for name, scope in SCOPES.items():
         seen = SEEN_WHOLE[name]
-        told = {one.id: one.queues for one in perform(read.workers(authority=scope))}
+        told = {one.id: one.queues for one in run(read.workers(authority=scope))}
         assert told == {shared: seen, own: seen}
-        assert perform(read.worker(shared, authority=scope)).queues == seen
+        assert run(read.worker(shared, authority=scope)).queues == seen
         for worker in (shared, own) if not seen else (shared,):
             with pytest.raises(NotAllowed, match="within"):
-                perform(workers.order(worker, authority=scope, word="drain", by="pat"))
+                run(workers.order(worker, authority=scope, word="drain", by="pat"))
     assert rows("select ordered from shiftboss_worker") == [(None,), (None,)]
-    given = perform(workers.order(own, authority=SCOPES["a queue"], word="drain", by="pat"))
+    given = run(workers.order(own, authority=SCOPES["a queue"], word="drain", by="pat"))
     assert (given.given, given.within) == (True, True)
 
 
 @EACH
-def test_backfills_are_those_of_the_queues_and_owners_within(scope: Scoped, perform: Perform) -> None:
+def test_backfills_are_those_of_the_queues_and_owners_within(scope: Scoped) -> None:
     def begun(name: str, queue: str, owner: Owner) -> int:
         new = backfill.NewBackfill(
             name=name, task="t", queue=queue, priority=0, concurrency=1, failure_limit=1, loss_limit=1
@@ -275,17 +271,17 @@ def test_backfills_are_those_of_the_queues_and_owners_within(scope: Scoped, perf
     mine = begun("mine", "mail", KIM)
     theirs = begun("theirs", "reports", LEE)
     try:
-        assert [one.id for one in perform(backfill.backfills(authority=scope))] == [mine]
-        assert perform(backfill.backfill(theirs, authority=scope)) is None
+        assert [one.id for one in run(backfill.backfills(authority=scope))] == [mine]
+        assert run(backfill.backfill(theirs, authority=scope)) is None
         with pytest.raises(NoSuchBackfill):
-            perform(backfill.pause(theirs, authority=scope))
-        assert perform(backfill.pause(mine, authority=scope))
+            run(backfill.pause(theirs, authority=scope))
+        assert run(backfill.pause(mine, authority=scope))
         assert rows("select id from shiftboss_backfill where paused_at is not null") == [(mine,)]
     finally:
         execute("delete from shiftboss_backfill")
 
 
-def test_the_audit_tells_of_the_queues_within_of_jobs_within_and_of_the_readers_own_acts(perform: Perform) -> None:
+def test_the_audit_tells_of_the_queues_within_of_jobs_within_and_of_the_readers_own_acts() -> None:
     [mine], [theirs] = inside(), enqueued(queue="reports")
     pat, sam = Actor("user", "7"), Actor("user", "8")
 
@@ -308,7 +304,7 @@ def test_the_audit_tells_of_the_queues_within_of_jobs_within_and_of_the_readers_
     own, last = kept(pat, job_id=theirs), on_mail - 1
 
     def seen(scope: Scoped, **what: Any) -> list[int]:
-        told = perform(audit.entries(authority=scope, reader=pat, **what))
+        told = run(audit.entries(authority=scope, reader=pat, **what))
         return sorted(row.id for row in told if row.id > last)
 
     queue, owners = SCOPES["a queue"], SCOPES["owners"]
@@ -317,9 +313,9 @@ def test_the_audit_tells_of_the_queues_within_of_jobs_within_and_of_the_readers_
     assert seen(queue, job_id=mine) == seen(owners, job_id=mine) == [on_mine]
     assert seen(queue, job_id=theirs) == seen(owners, job_id=theirs) == []
     assert seen(queue, queue="reports") == []
-    assert perform(many.operation(operation, authority=queue, reader=pat)) is None
-    assert perform(many.operation(operation, authority=queue, reader=sam)) is not None
-    assert perform(many.operation(operation, authority=Scoped(queues=["reports"]), reader=pat)) is not None
+    assert run(many.operation(operation, authority=queue, reader=pat)) is None
+    assert run(many.operation(operation, authority=queue, reader=sam)) is not None
+    assert run(many.operation(operation, authority=Scoped(queues=["reports"]), reader=pat)) is not None
     assert on_theirs not in seen(queue)
 
 
