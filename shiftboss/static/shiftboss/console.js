@@ -173,6 +173,7 @@
     const form = new DOMParser().parseFromString(text, "text/html").querySelector("form.act");
     if (!form) return window.location.assign(link.href);
     document.dispatchEvent(new CustomEvent("shiftboss:arrived", { detail: form }));
+    form.querySelector("h1").id = "asked"; // a page that asks has a question of its own
     dialog.replaceChildren(form);
     if (!dialog.open) dialog.showModal();
   }
