@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from shiftboss.queue.states import State
 from shiftboss.queue.store import audit, operate, queues
 from shiftboss.queue.store.statement import run
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Opener, later, log_in
 from tests.console import scenes
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("C3", "C4"), pytest.mark.django_db(transaction=True)]
@@ -60,12 +60,13 @@ def test_a_form_from_before_the_job_moved_on_leads_to_what_can_be_done_now(opene
     does(page, "Reinstate")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Job {job_id} has moved on: it is discarded")
     asks(page, "Rerun")
+    expect(page.get_by_role("dialog", name=f"Rerun job {job_id}?")).to_be_visible()
     does(page, "Rerun")
     expect(page.get_by_text(f"is the rerun of job {job_id}.")).to_be_visible()
 
 
 @pytest.mark.requirement("P6")
-def test_a_queue_is_paused_seen_to_be_and_resumed(opened: Opener) -> None:
+def test_a_queue_is_paused_and_resumed_and_limited_and_limited_no_more(opened: Opener) -> None:
     scenes.worker("mail")
     scenes.job(queue="mail")
     page = opened("/queues/")
@@ -82,13 +83,6 @@ def test_a_queue_is_paused_seen_to_be_and_resumed(opened: Opener) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_text("Queue mail is claimed again.")).to_be_visible()
     assert run(queues.pauses(authority=scenes.SYSTEM)) == []
-
-
-@pytest.mark.requirement("P6")
-def test_a_queue_is_limited_seen_to_be_and_limited_no_more(opened: Opener) -> None:
-    scenes.worker("mail")
-    scenes.job(queue="mail")
-    page = opened("/queues/")
     asks(page, "Limit")
     page.get_by_label("Jobs at once").fill("3")
     page.get_by_label("Reason").fill("the provider takes no more")
@@ -106,8 +100,8 @@ def test_a_queue_is_limited_seen_to_be_and_limited_no_more(opened: Opener) -> No
     assert (one.limit.concurrency, one.by) == (None, "operator")
 
 
-def test_a_job_is_discarded_from_its_list_without_javascript(opened: Opener) -> None:
-    kept, given_up = scenes.job_in(State.QUARANTINED), scenes.job_in(State.QUARANTINED)
+def test_jobs_are_discarded_from_their_list_without_javascript(opened: Opener) -> None:
+    kept, *two, given_up = [scenes.job_in(State.QUARANTINED) for _ in range(4)]
     page = opened("/jobs/?state=quarantined", java_script_enabled=False)
     page.get_by_role("link", name="Discard", exact=True).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Discard job {given_up}?")
@@ -115,6 +109,12 @@ def test_a_job_is_discarded_from_its_list_without_javascript(opened: Opener) -> 
     does(page, "Discard")
     expect(page.get_by_text(f"Job {given_up} was discarded.")).to_be_visible()
     assert page.url.endswith("/jobs/?state=quarantined")
+    for job_id in two:
+        page.get_by_label(f"Select job {job_id}").check()
+    page.locator("#selection").get_by_role("button", name="Discard").click()
+    page.get_by_label("Reason").fill("all of them")
+    does(page, "Discard")
+    expect(page.locator(".news")).to_contain_text("2 jobs were discarded.")
     expect(page.locator(".jobs tbody tr")).to_have_count(1)
     expect(page.get_by_role("link", name=str(kept), exact=True)).to_be_visible()
 
@@ -136,27 +136,6 @@ def test_a_form_opened_before_another_login_is_shown_again_and_can_be_sent(opene
     expect(page.get_by_text(f"Job {job_id} was cancelled.")).to_be_visible()
 
 
-def log_in(page: Page) -> None:
-    page.get_by_label("Name").fill("operator")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("button", name="Log out")).to_be_visible()
-
-
-def test_escape_and_back_leave_the_form_and_the_place_is_kept(opened: Opener) -> None:
-    job_id = scenes.job()
-    page = opened(f"/jobs/{job_id}/")
-    asks(page, "Cancel")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_be_hidden()
-    expect(page.get_by_role("link", name="Cancel", exact=True)).to_be_focused()
-    asks(page, "Cancel")
-    page.get_by_role("link", name="Back", exact=True).click()
-    expect(page.get_by_role("dialog")).to_be_hidden()
-    assert page.url.endswith(f"/jobs/{job_id}/")
-    assert scenes.state_of(job_id) is State.AVAILABLE
-
-
 def test_an_act_after_the_session_has_ended_leads_to_the_login_and_back_to_the_form(opened: Opener) -> None:
     job_id = scenes.job()
     page = opened(f"/jobs/{job_id}/")
@@ -164,39 +143,27 @@ def test_an_act_after_the_session_has_ended_leads_to_the_login_and_back_to_the_f
     page.context.clear_cookies()
     page.locator("#live").get_by_role("link", name="Quarantine", exact=True).click()
     expect(page.get_by_label("Password")).to_be_visible()
-    page.get_by_label("Name").fill("operator")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page)
     page.wait_for_url(re.compile(rf"/jobs/{job_id}/(quarantines/)?$"))
-    expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
 def test_a_page_that_is_no_longer_permitted_says_so_by_itself(opened: Opener, operator: User) -> None:
-    page = opened("/queues/", refused=403)
+    page = opened("/queues/", refused=403, hurried=True)
     operator.user_permissions.clear()
+    later(page)
     expect(page.get_by_text("It needs the permission shiftboss.view_job.")).to_be_visible(timeout=LATER)
 
 
-def test_a_form_fits_a_phone_and_breaks_no_policy(opened: Opener) -> None:
-    long = "a_module_with_a_very_long_name_indeed." * 8 + "task"
-    job_id = scenes.job(long, queue="q" * 100)
-    page = opened(f"/jobs/{job_id}/reschedulings/", viewport={"width": 390, "height": 844})
-    width = "document.documentElement.scrollWidth"
-    assert page.evaluate(width) <= 390
-    page.goto(f"/jobs/{job_id}/")
-    asks(page, "Cancel")
-    assert page.evaluate("document.querySelector('dialog').scrollWidth <= innerWidth")
-    expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_in_viewport()
-    for act in ("pauses", "limits"):
-        page.goto(f"/queues/{act}/?queue={'q' * 100}")
-        assert page.evaluate(width) <= 390
-    # Whatever the browser complains of fails the test at its end (`opened`).
-
-
-def test_a_link_to_a_form_can_still_be_opened_beside_the_page(opened: Opener) -> None:
+def test_a_link_to_a_form_can_still_be_opened_beside_the_page_and_back_leaves_the_form(opened: Opener) -> None:
     job_id = scenes.job()
     page = opened(f"/jobs/{job_id}/")
     with page.context.expect_page() as beside:
         page.get_by_role("link", name="Cancel", exact=True).click(modifiers=["Control"])
     expect(beside.value.get_by_role("heading", level=1)).to_have_text(f"Cancel job {job_id}?")
     expect(page.get_by_role("dialog")).to_be_hidden()
+    asks(page, "Cancel")
+    page.get_by_role("link", name="Back", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.get_by_role("link", name="Cancel", exact=True)).to_be_focused()
+    assert page.url.endswith(f"/jobs/{job_id}/")
+    assert scenes.state_of(job_id) is State.AVAILABLE

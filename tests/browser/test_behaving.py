@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from shiftboss.queue.states import State
 from shiftboss.queue.store import histograms, operate
 from shiftboss.queue.store.statement import run
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Opener, later, log_in
 from tests.console import scenes
 from tests.store.making import execute
 from tests.waiting import wait_for
@@ -83,7 +83,7 @@ def test_the_keyboard_finds_selects_and_opens_and_lists_its_keys(opened: Opener)
 
 def test_a_refresh_is_held_while_jobs_are_selected_and_goes_on_after(opened: Opener) -> None:
     first = scenes.job_in(State.QUARANTINED)
-    page = opened(LIST)
+    page = opened(LIST, hurried=True)
     box = page.locator(f"tr[data-key='{first}'] input")
     box.check()
     expect(freshness(page)).to_have_text(re.compile(r"Held while jobs are selected, as of \d\d:\d\d:\d\d UTC"))
@@ -92,11 +92,12 @@ def test_a_refresh_is_held_while_jobs_are_selected_and_goes_on_after(opened: Ope
     expect(page.locator(f"tr[data-key='{second}']")).to_be_visible(timeout=LATER)
     expect(box).to_be_checked()
     box.uncheck()
+    later(page)
     expect(freshness(page)).to_have_text("Live", timeout=LATER)
 
 
 def test_the_pace_is_chosen_and_remembered(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
+    page = opened("/jobs/?state=discarded", hurried=True)
     expect(page.get_by_label("Refresh")).to_have_value("2")
     page.get_by_label("Refresh").select_option("off")
     page.goto("/queues/")
@@ -104,7 +105,7 @@ def test_the_pace_is_chosen_and_remembered(opened: Opener) -> None:
     expect(freshness(page)).to_have_text(re.compile(r"As of \d\d:\d\d:\d\d UTC"))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.wait_for_timeout(2500)
+    later(page, 60)
     assert asked == []
     with page.expect_response("**/queues/", timeout=LATER):
         page.get_by_label("Refresh").select_option("every 2 s")
@@ -112,59 +113,43 @@ def test_the_pace_is_chosen_and_remembered(opened: Opener) -> None:
 
 
 def test_what_is_shown_is_marked_as_old_with_the_time_of_the_last_answer(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded", refused=503)
+    page = opened("/jobs/?state=discarded", refused=503, hurried=True)
+    later(page)
     expect(freshness(page)).to_have_text("Live", timeout=LATER)
     page.context.route("**/jobs/**", lambda route: route.fulfill(status=503, body="no"))
+    later(page)
     old = re.compile(r"No answer since \d\d:\d\d:\d\d UTC: what you see is old")
     expect(freshness(page)).to_have_text(old, timeout=LATER)
     page.context.unroute("**/jobs/**")
+    later(page)
     expect(freshness(page)).to_have_text("Live", timeout=LATER)
 
 
 def test_focus_goes_to_the_next_row_where_its_own_has_gone(opened: Opener) -> None:
     newest, middle, oldest = [scenes.job_in(State.QUARANTINED) for _ in range(3)][::-1]
-    page = opened(LIST)
+    page = opened(LIST, hurried=True)
     page.get_by_role("link", name=str(middle), exact=True).focus()
     run(operate.discard([middle], authority=scenes.SYSTEM))
+    later(page)
     expect(page.get_by_role("link", name=str(oldest), exact=True)).to_be_focused(timeout=LATER)
     run(operate.discard([oldest, newest], authority=scenes.SYSTEM))
+    later(page)
     expect(page.locator("#content")).to_be_focused(timeout=LATER)
 
 
 def test_a_session_that_ends_leads_through_the_login_to_the_same_place(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
+    page = opened("/jobs/?state=discarded", hurried=True)
     page.context.clear_cookies()
+    later(page)
     expect(page.get_by_label("Password")).to_be_visible(timeout=LATER)
-    page.get_by_label("Name").fill("operator")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page)
     expect(page.get_by_text("No job is discarded.")).to_be_visible()
     assert page.url.endswith("/jobs/?state=discarded")
 
 
-WATCH = """
-addEventListener("DOMContentLoaded", () =>
-  new MutationObserver((all) => {
-    for (const { target, addedNodes } of all)
-      if (addedNodes.length && target.matches(".news[role=status]")) window.announced = target.textContent;
-  }).observe(document, { childList: true, subtree: true }));
-"""
-"""A status is announced when something is put into it after the page was loaded."""
-
-
-def test_the_result_of_an_act_is_announced(opened: Opener) -> None:
-    job_id = scenes.job()
-    page = opened(f"/jobs/{job_id}/cancellations/")
-    page.add_init_script(WATCH)
-    page.get_by_label("Reason").fill("twice the same")
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**/jobs/{job_id}/")
-    page.wait_for_function("said => window.announced === said", arg=f"Job {job_id} was cancelled.", timeout=LATER)
-
-
 def test_times_are_in_the_readers_own_zone_with_utc_behind_them(opened: Opener) -> None:
     job_id = scenes.job()
-    page = opened(f"/jobs/{job_id}/", timezone_id="Asia/Kolkata")
+    page = opened(f"/jobs/{job_id}/", timezone_id="Asia/Kolkata", hurried=True)
     written = page.locator("dl.facts time[data-form=exact]").first
     own = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} GMT\+5:30$")
     expect(written).to_have_text(own)
@@ -177,6 +162,7 @@ def test_times_are_in_the_readers_own_zone_with_utc_behind_them(opened: Opener) 
     told = page.locator("dl.facts time:not([data-form])").first
     assert str(told.get_attribute("title")).splitlines() == [written.text_content(), utc]
     scenes.claimed(scenes.worker())
+    later(page)
     expect(page.locator("header.job .state")).to_have_text("running", timeout=LATER)
     expect(written).to_have_text(own)
 
@@ -219,6 +205,7 @@ def test_charts_are_drawn_survive_a_refresh_and_follow_light_and_dark(opened: Op
     assert chart.evaluate(painted)
     chart.evaluate("figure => { figure.kept = true; figure.firstChild.kept = true }")
     scenes.job(queue="another")
+    page.keyboard.press(".")
     expect(page.locator("tr[data-key=another]")).to_be_visible(timeout=LATER)
     assert chart.evaluate("figure => figure.kept && figure.isConnected")
     assert chart.evaluate(painted)

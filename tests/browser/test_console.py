@@ -4,19 +4,14 @@ import json
 import re
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from shiftboss import acts
-from shiftboss.permissions import Person, Via
 from shiftboss.queue.authority import System
-from shiftboss.queue.contract import Note, NoteKind
-from shiftboss.queue.store import backfill, histograms
-from shiftboss.queue.store import notes as store_notes
-from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store import histograms
 from shiftboss.queue.store.statement import run
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Opener, later, log_in
+from tests.browser.corners import KEPT
 from tests.console import scenes
 from tests.store.making import execute
 
@@ -26,41 +21,11 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
 LONG = "a_module_with_a_very_long_name_indeed." * 8 + "task"
 
 
-def scene() -> int:
-    """Something in every corner; the id of a job with attempts and a traceback."""
-    worker = scenes.worker("default", "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
-    scenes.heartbeat(worker, in_use=3)
-    scenes.completed_job(worker)
-    operator = Person.of_user(User.objects.get(username="operator"), via=Via.CONSOLE)
-    acts.pause("a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40, by=operator, reason="z" * 900)
-    scenes.job(LONG, args='{"args": ["' + "y" * 4000 + '"], "kwargs": {}}')
-    scenes.job(queue="a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40)
-    return scenes.quarantined_job(worker)
-
-
-def addresses(job_id: int) -> list[str]:
-    lists = [f"/jobs/?state={state}" for state in ("available", "quarantined", "completed", "discarded")]
-    wide = f"/jobs/?state=any&q=-task:{'x' * 300}&columns=queue,owner,key,tags,failures,enqueued,due,meta.a"
-    return [
-        "/",
-        *lists,
-        wide,
-        "/jobs/?q=quue:mail+state:runing",
-        "/queues/",
-        "/audit/",
-        f"/jobs/{job_id}/",
-        f"/jobs/{job_id - 1}/",
-        f"/jobs/{job_id - 2}/",
-    ]
-
-
 def test_somebody_logs_in_finds_a_failed_job_and_logs_out(opened: Opener) -> None:
-    job_id = scene()
+    job_id = scenes.quarantined_job(scenes.worker())
     page = opened("/", logged_in=False)
     expect(page).to_have_title("Log in · Shiftboss")
-    page.get_by_label("Name").fill("operator")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page)
     expect(page.locator("#strip")).to_contain_text("All well")
     page.locator("td[data-label=Quarantined] a").first.click()
     page.get_by_role("link", name=str(job_id), exact=True).click()
@@ -111,29 +76,29 @@ def test_details_that_were_closed_stay_closed(opened: Opener) -> None:
     worker = scenes.worker()
     job_id = scenes.job(max_attempts=9)
     scenes.failed(scenes.claimed(worker), worker, backoff_seconds=3600)
-    page = opened(f"/jobs/{job_id}/")
+    page = opened(f"/jobs/{job_id}/", hurried=True)
     page.get_by_text("Traceback", exact=True).click()
     assert page.locator("details[open]").count() == 0
     with page.expect_response(lambda response: response.status == 200, timeout=6000):
-        pass
+        later(page)
     assert page.locator("details[open]").count() == 0
 
 
 def test_an_unchanged_page_is_answered_without_content(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
+    page = opened("/jobs/?state=discarded", hurried=True)
     with page.expect_response(lambda response: response.status == 204, timeout=6000):
-        pass
+        later(page)
     expect(page.get_by_text("No job is discarded.")).to_be_visible()
 
 
 def test_a_hidden_tab_asks_nothing(opened: Opener) -> None:
-    page = opened("/jobs/?state=discarded")
+    page = opened("/jobs/?state=discarded", hurried=True)
     hide(page, hidden=True)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.wait_for_timeout(3000)
+    later(page, 60)
     assert asked == []
-    with page.expect_response(lambda response: response.status == 204, timeout=1500):
+    with page.expect_response(lambda response: response.status == 204):
         hide(page, hidden=False)
 
 
@@ -160,9 +125,10 @@ def test_a_search_stands_in_the_address_and_each_of_its_terms_can_be_taken_out(o
 
 def test_new_jobs_are_told_while_others_are_selected_and_no_row_moves(opened: Opener) -> None:
     job_id = scenes.job()
-    page = opened("/jobs/?state=available")
+    page = opened("/jobs/?state=available", hurried=True)
     page.locator(f'input[name="job"][value="{job_id}"]').check()
     scenes.job()
+    later(page, 4)
     expect(page.get_by_role("link", name="+1 new")).to_be_visible(timeout=20_000)
     expect(page.locator("tbody tr[data-key]")).to_have_count(1)
     page.get_by_role("link", name="+1 new").click()
@@ -170,11 +136,9 @@ def test_new_jobs_are_told_while_others_are_selected_and_no_row_moves(opened: Op
 
 
 def test_all_works_without_javascript(opened: Opener) -> None:
-    job_id = scene()
+    job_id = scenes.quarantined_job(scenes.worker())
     page = opened("/", logged_in=False, java_script_enabled=False)
-    page.get_by_label("Name").fill("operator")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page)
     expect(page.get_by_text(re.compile(r"As of \d\d:\d\d:\d\d UTC"))).to_be_visible()
     page.get_by_role("link", name="Jobs", exact=True).click()
     page.get_by_role("link", name=re.compile("^quarantined")).click()
@@ -186,64 +150,12 @@ def test_all_works_without_javascript(opened: Opener) -> None:
     expect(page.get_by_label("Password")).to_be_visible()
 
 
-@pytest.mark.parametrize("direction", ["ltr", "rtl"])
-def test_a_phone_never_scrolls_sideways(opened: Opener, direction: str) -> None:
-    job_id = scene()
-    page = opened("/", **PHONE)
-    for address in addresses(job_id):
-        page.goto(address)
-        page.evaluate("direction => { document.documentElement.dir = direction }", direction)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
-        tallest = page.evaluate(
-            "Math.max(0, ...[...document.querySelectorAll('tbody tr')].map(row => row.clientHeight))"
-        )
-        assert tallest < 700, address
-
-
-def test_backfills_limits_and_what_a_handler_told_fit_every_screen(opened: Opener) -> None:
-    worker = scenes.worker("default")
-    scenes.heartbeat(worker, tainted=12, dropped=123_456)
-    queue = "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40
-    operator = Person.of_user(User.objects.get(username="operator"), via=Via.CONSOLE)
-    acts.limit(queue, by=operator, limit=10_000, reason="z" * 900)
-    waiting = scenes.job(queue=queue)
-    number = run(backfill.begin(a_backfill(queue), authority=scenes.SYSTEM))
-    run(backfill.add(number, [(f"{n:03}", "{}") for n in range(3)], authority=scenes.SYSTEM))
-    told = scenes.job()
-    [held] = scenes.claimed(worker)
-    notes = [
-        Note(NoteKind.EVENT, '{"rows": "' + "y" * 2000 + '"}', "e" * 90),
-        Note(NoteKind.PROGRESS, '"' + "p" * 900 + '"'),
-    ]
-    run(store_notes.note([(held.lease, note) for note in notes], authority=scenes.SYSTEM, worker_id=worker))
-    page = opened("/", **PHONE)
-    forms = ["pauses", "retries", "cancellations"]
-    for address in (
-        *("/", "/queues/", f"/queues/limits/?queue={queue}", f"/jobs/{waiting}/", f"/jobs/{told}/", "/backfills/"),
-        *(f"/backfills/{number}/", *(f"/backfills/{number}/{form}/" for form in forms)),
-    ):
-        page.goto(address)
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 844})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
-
-
 @pytest.mark.requirement("L29")
-@pytest.mark.parametrize("java_script_enabled", [True, False])
-def test_what_an_attempt_has_kept_fits_every_screen_and_its_output_scrolls_in_itself(
-    opened: Opener, java_script_enabled: bool
-) -> None:
+def test_what_an_attempt_has_kept_fits_every_screen_and_its_output_scrolls_in_itself(opened: Opener) -> None:
     worker = scenes.worker("default")
     job_id = scenes.job(max_attempts=1)
-    kept = {
-        "host": "h" * 250,
-        "args_sha256": "0" * 64,
-        "checkpoint": {"after": "c" * 1000},
-        "from_elsewhere": "e" * 1000,
-        "output": "o" * 1000 + "\nanother line" * 200 + "\nthe last line",
-    }
-    scenes.failed(scenes.claimed(worker), worker, evidence=json.dumps(kept))
-    page = opened(f"/jobs/{job_id}/", **PHONE, java_script_enabled=java_script_enabled)
+    scenes.failed(scenes.claimed(worker), worker, evidence=json.dumps(KEPT))
+    page = opened(f"/jobs/{job_id}/", java_script_enabled=False)
     page.get_by_text("Checkpoint at its end").click()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
@@ -252,25 +164,6 @@ def test_what_an_attempt_has_kept_fits_every_screen_and_its_output_scrolls_in_it
         assert written.evaluate("it => it.scrollHeight > it.clientHeight && it.clientHeight < 400")
         assert written.evaluate("it => it.scrollWidth > it.clientWidth")
     expect(written).to_contain_text("the last line")
-
-
-def a_backfill(queue: str) -> NewBackfill:
-    """One whose name and task are long."""
-    return NewBackfill(
-        name="b" * 90, task=LONG, queue=queue, priority=0, concurrency=10_000, failure_limit=1, loss_limit=3
-    )
-
-
-def test_no_page_breaks_its_own_policy_also_after_it_was_refreshed(opened: Opener) -> None:
-    job_id = scene()
-    page = opened("/")
-    for address in addresses(job_id):
-        page.goto(address)
-        with page.expect_response(lambda response: response.request.headers.get("hx-request") == "true"):
-            hide(page, hidden=False)
-        assert page.locator("#live [style]").count() == 0
-        assert page.locator("script:not([src])").count() == 0
-    # Whatever the browser complains of fails the test at its end (`opened`).
 
 
 def test_the_browser_holds_the_pages_to_their_policy(chromium: Browser, live_server: LiveServer) -> None:
@@ -286,17 +179,3 @@ def test_the_browser_holds_the_pages_to_their_policy(chromium: Browser, live_ser
     assert page.evaluate("window.ran") is None
     assert len(complaints) >= 2
     page.close()
-
-
-def test_the_keyboard_alone_reaches_a_job_and_sees_where_it_is(opened: Opener) -> None:
-    scene()
-    page = opened("/jobs/?state=quarantined")
-    page.keyboard.press("Tab")
-    expect(page.get_by_text("Skip to the content")).to_be_focused()
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.closest('tbody') !== null"):
-            break
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/jobs/*/")

@@ -1,0 +1,173 @@
+"""Something in every corner of the console, and where each of its pages and acts is: written by hand, and held
+against the addresses themselves in `test_accessible`.
+
+A new address has no line here, and fails the test until somebody has said where it is found.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.contrib.auth.models import User
+
+from shiftboss import acts
+from shiftboss.permissions import Act, Person, Via
+from shiftboss.queue.contract import Note, NoteKind
+from shiftboss.queue.store import backfill, histograms, notes
+from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.statement import run
+from tests.console import scenes
+from tests.store.making import execute
+
+LONG_QUEUE = "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40
+LONG_TASK = "a_module_with_a_very_long_name_indeed." * 8 + "task"
+KEPT = {
+    "host": "h" * 250,
+    "args_sha256": "0" * 64,
+    "checkpoint": {"after": "c" * 1000},
+    "from_elsewhere": "e" * 1000,
+    "output": "o" * 1000 + "\nanother line" * 200 + "\nthe last line",
+}
+"""What an attempt has kept: all of it long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corners:
+    """What there is: jobs, workers and backfills by their ids, an operation."""
+
+    worker: int
+    completed: int
+    quarantined: int
+    scheduled: int
+    running: int
+    going_on: int
+    paused: int
+    failed: int
+    operation: str
+
+    def at(self, address: str) -> str:
+        """The address of one of them."""
+        return address.format(**asdict(self), queue=LONG_QUEUE)
+
+
+def corners(operator: User) -> Corners:
+    """Something in every corner of every page: long, narrow, wrong and hostile."""
+    by = Person.of_user(operator, via=Via.CONSOLE)
+    worker = scenes.worker("default", "mail", LONG_QUEUE)
+    scenes.heartbeat(worker, in_use=3, lag_ms=4000, losses=2, memory_kb=123_456, tainted=12, dropped=123_456)
+    completed = scenes.completed_job(worker)
+    execute("update shiftboss_finished set finished_at = finished_at - interval '2 minutes'")
+    run(histograms.write(authority=scenes.SYSTEM))
+    quarantined = scenes.job(max_attempts=1, args='{"args": ["' + "y" * 4000 + '"], "kwargs": {}}')
+    scenes.failed(scenes.claimed(worker), worker, message="m" * 1900, evidence=json.dumps(KEPT))
+    running = scenes.job()
+    [claimed] = scenes.claimed(worker)
+    told = [
+        Note(NoteKind.EVENT, '{"rows": "' + "y" * 2000 + '"}', "e" * 90),
+        Note(NoteKind.PROGRESS, '"' + "p" * 900 + '"'),
+    ]
+    run(notes.note([(claimed.lease, note) for note in told], authority=scenes.SYSTEM, worker_id=worker))
+    scenes.job(LONG_TASK, queue=LONG_QUEUE)
+    acts.pause(LONG_QUEUE, by=by, reason="z" * 900)
+    acts.limit(LONG_QUEUE, by=by, limit=10_000, reason="z" * 900)
+    held = acts.on_many(Act.QUARANTINE, [scenes.job(), scenes.job()], by=by, reason="by mistake")
+    going_on, paused, failed = (_backfill(name * 90) for name in "bpf")
+    run(backfill.pause(paused, authority=scenes.SYSTEM))
+    run(backfill.cancel(failed, authority=scenes.SYSTEM))
+    return Corners(
+        worker=worker,
+        completed=completed,
+        quarantined=quarantined,
+        scheduled=scenes.job(LONG_TASK, queue="mail", due_at=datetime.now(UTC) + timedelta(hours=1)),
+        running=running,
+        going_on=going_on,
+        paused=paused,
+        failed=failed,
+        operation=str(held.operation),
+    )
+
+
+def _backfill(name: str) -> int:
+    new = NewBackfill(
+        name=name,
+        task=LONG_TASK,
+        queue=LONG_QUEUE,
+        priority=0,
+        concurrency=10_000,
+        failure_limit=1,
+        loss_limit=3,
+    )
+    number = run(backfill.begin(new, authority=scenes.SYSTEM))
+    run(backfill.add(number, [(f"{n:03}", "{}") for n in range(3)], authority=scenes.SYSTEM))
+    return number
+
+
+PAGES: dict[str, tuple[str, ...]] = {
+    "overview": ("/",),
+    "jobs": (
+        "/jobs/?state=quarantined",
+        "/jobs/?state=available",
+        "/jobs/?q=stat:x+task:invoice",
+        "/jobs/?q=queue:nowhere",
+        f"/jobs/?state=any&q=-task:{'x' * 300}&columns=queue,owner,key,tags,failures,enqueued,due,meta.a",
+    ),
+    "job": ("/jobs/{quarantined}/", "/jobs/{scheduled}/", "/jobs/{running}/"),
+    "quarantine": ("/quarantine/",),
+    "queues": ("/queues/",),
+    "queue": ("/queues/one/?queue={queue}",),
+    "workers": ("/workers/",),
+    "worker": ("/workers/{worker}/",),
+    "backfills": ("/backfills/",),
+    "backfill": ("/backfills/{going_on}/",),
+    "audit": ("/audit/",),
+    "login": ("/login/",),
+}
+"""Every page, by the name of its address, as it looks with one thing or another."""
+
+NO_SUCH_JOB = "/jobs/999999/"
+
+OF_QUARANTINED, OF_COMPLETED, OF_SCHEDULED = "/jobs/{quarantined}/", "/jobs/{completed}/", "/jobs/{scheduled}/"
+OF_QUEUE, OF_WORKER = "/queues/one/?queue={queue}", "/workers/{worker}/"
+FAILED = "?reason=failures_exhausted"
+
+ASKED: dict[str, tuple[str, str]] = {
+    "reinstatements": (OF_QUARANTINED, f"{OF_QUARANTINED}reinstatements/"),
+    "discards": (OF_QUARANTINED, f"{OF_QUARANTINED}discards/"),
+    "edits": (OF_QUARANTINED, f"{OF_QUARANTINED}edits/"),
+    "reveals": (OF_QUARANTINED, f"{OF_QUARANTINED}reveals/"),
+    "reruns": (OF_COMPLETED, f"{OF_COMPLETED}reruns/"),
+    "expeditions": (OF_SCHEDULED, f"{OF_SCHEDULED}expeditions/"),
+    "cancellations": (OF_SCHEDULED, f"{OF_SCHEDULED}cancellations/"),
+    "reprioritisations": (OF_SCHEDULED, f"{OF_SCHEDULED}reprioritisations/"),
+    "reschedulings": (OF_SCHEDULED, f"{OF_SCHEDULED}reschedulings/"),
+    "quarantines": (OF_SCHEDULED, f"{OF_SCHEDULED}quarantines/"),
+    "list-reveals": ("/jobs/?state=completed&q=args.customer%3D7", "/jobs/reveals/?"),
+    "held-reinstatements": ("/quarantine/", f"/quarantine/reinstatements/{FAILED}"),
+    "held-discards": ("/quarantine/", f"/quarantine/discards/{FAILED}"),
+    "undoings": ("/audit/", "/operations/{operation}/undoings/"),
+    "pauses": ("/queues/", "/queues/pauses/?queue=mail"),
+    "limits": (OF_QUEUE, "/queues/limits/?queue={queue}"),
+    "resumptions": (OF_QUEUE, "/queues/resumptions/?queue={queue}"),
+    "queue-cancellations": (OF_QUEUE, "/queues/cancellations/?queue={queue}"),
+    "worker-drains": (OF_WORKER, f"{OF_WORKER}drains/"),
+    "worker-stops": (OF_WORKER, f"{OF_WORKER}stops/"),
+    "backfill-pauses": ("/backfills/{going_on}/", "/backfills/{going_on}/pauses/"),
+    "backfill-cancellations": ("/backfills/{going_on}/", "/backfills/{going_on}/cancellations/"),
+    "backfill-resumptions": ("/backfills/{paused}/", "/backfills/{paused}/resumptions/"),
+    "backfill-retries": ("/backfills/{failed}/", "/backfills/{failed}/retries/"),
+}
+"""Every act whose form opens above a page, in the order of their links: that page, and how the form's address
+begins."""
+
+CHOSEN = {
+    f"many-{act}": f"/jobs/many/{act}/?" + "job={%s}&job={running}" % of  # noqa: UP031
+    for act, of in {
+        "reinstatements": "quarantined",
+        "reruns": "completed",
+        "expeditions": "scheduled",
+        "discards": "quarantined",
+        "cancellations": "scheduled",
+        "quarantines": "scheduled",
+    }.items()
+}
+"""Every act on jobs that were ticked in a list: the address of its preview, which is a page of its own."""
