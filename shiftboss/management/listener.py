@@ -37,12 +37,14 @@ def listen(home: Path | None) -> None:
     config = conf.get()
     place = (home or installation.home_folder()).absolute()
     places.make_home(place)
+    orders = orders_of(config, place)
     watch = Watch(
         render.socket_path(place),
         place,
         user_of=partial(user_of, config),
         pool_of=partial(pool_of, config),
-        log_of=partial(logtail.last_lines, redacted=redactor_of(config).text),
+        log_of=orders.log_of,
+        stopped=orders.stopped,
     )
     hostname = socket.gethostname()
     listener = Listener(
@@ -53,7 +55,7 @@ def listen(home: Path | None) -> None:
         dsn=database_dsn(),
         watch=watch,
         spool=Spool(place / "spool"),
-        orders=orders_of(config, place),
+        orders=orders,
     )
     asyncio.run(listener.run())
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from shiftboss.supervisor_conf import control
 from shiftboss.supervisor_conf.watch import is_launcher
 
 POLL_SECONDS = 0.1
+REMEMBERED = 1000
 START_SECONDS = 60.0
 """A program is given so long to be running; most wait at the gate, which counts as running."""
 
@@ -48,6 +50,8 @@ class Orders:
     counts: Mapping[str, int]
     stop_seconds: float
     log_of: Callable[[Path], str | None]
+    stopped: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    """Programs, with the pids that supervisord knows, that were stopped because somebody had asked for it."""
     leaving: threading.Event = field(default_factory=threading.Event)
     """Once it is set nobody waits any more for what takes its time; what was begun goes on without us."""
 
@@ -98,9 +102,8 @@ class Orders:
         # All at once: who drains takes as long as its runs do.
         for name in more:
             self._call("startProcess", name, may_say="ALREADY_STARTED")
-        self._stop(fewer, say)
-        answer = self._started(more, say)
-        return {"started": more, "stopped": list(reversed(fewer)), **answer}
+        states = self._stop(fewer, say)["states"] | self._started(more, say)["states"]
+        return {"started": more, "stopped": fewer, "states": states}
 
     def _start(self, names: Sequence[str], say: Say) -> dict[str, Any]:
         for name in names:
@@ -119,7 +122,9 @@ class Orders:
 
     def _stop(self, names: Sequence[str], say: Say, *, at_once: bool = False) -> dict[str, Any]:
         """Stop programs and leave them down. A worker finishes what it runs; `at_once` it gives that back."""
+        infos = self._infos()
         for name in names:
+            self.stopped.append((name, int(infos[name]["pid"])))
             self._call("stopProcess", name, may_say="NOT_RUNNING")
         if at_once:
             # A second signal shortens a worker's wait; supervisord itself sends no more than one.

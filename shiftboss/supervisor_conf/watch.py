@@ -6,7 +6,7 @@ the launchers' notes. What nobody has noted, and supervisord shows gone, has end
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,7 +43,8 @@ class Watch:
     """Looks at one supervisord.
 
     `user_of` says as which user a program runs, `pool_of` which pool it is a worker of, `log_of` gives the last
-    lines of a log. A look takes a few milliseconds and may be made in any thread, but not in two at once.
+    lines of a log, `stopped` are programs, by name and launcher, that were asked to stop though they may run anew.
+    A look takes a few milliseconds and may be made in any thread, but not in two at once.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Watch:
         user_of: Callable[[str], str | None],
         pool_of: Callable[[str], str | None],
         log_of: Callable[[Path], str | None],
+        stopped: Collection[tuple[str, int]] = (),
     ) -> None:
         self._socket = socket
         self._home = home
         self._user_of = user_of
         self._pool_of = pool_of
         self._log_of = log_of
+        self._stopped = stopped
         self._infos: dict[str, dict[str, Any]] = {}
         self._begun: set[Key] = set()
         self._bare: dict[str, Life] = {}
@@ -160,7 +163,9 @@ class Watch:
             ending=ending,
             code=note.code if note else None,
             signal=note.signal if note else None,
-            asked=is_stopping or info.get("statename") in ASKED,
+            asked=is_stopping
+            or info.get("statename") in ASKED
+            or (life.program, life.launcher) in tuple(self._stopped),
             uptime_seconds=note.uptime_seconds if note and note.ended is not None else max(0.0, at - life.started),
             peak_memory_kb=note.peak_memory_kb if note else None,
             cpu_seconds=note.cpu_seconds if note else None,

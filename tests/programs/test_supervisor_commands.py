@@ -121,6 +121,7 @@ def test_a_program_is_restarted_and_started_again(host: Supervisord, agent: Watc
     assert done(agent, asked("start")) == {"states": {"web": "RUNNING"}}
     new, *ended = agent.until(lambda found: len(found["web"]) == 3 and found["web"])
     assert (new.ended_at, [life.signal for life in ended]) == (None, [signal.SIGTERM, signal.SIGTERM])
+    assert [life.asked for life in ended] == [True, True]
 
 
 def test_who_drains_is_waited_for_and_holds_up_nothing_else_until_it_is_stopped(
@@ -155,6 +156,7 @@ def test_a_pool_is_scaled_within_its_settings(host: Supervisord, agent: Watching
     assert host.pid_of("worker-default-1") == before
     answer = done(agent, asked("scale", None, pool="default", count=1))
     assert (answer["started"], answer["stopped"]) == ([], ["worker-default-2"])
+    assert answer["states"] == {"worker-default-2": "STOPPED"}
     assert host.programs()["worker-default-2"]["statename"] == "STOPPED"
     assert host.pid_of("worker-default-1") == before
     why = refused(agent, asked("scale", None, pool="default", count=3))

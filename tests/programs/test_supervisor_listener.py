@@ -72,12 +72,20 @@ class Watching:
     def another(self, *, dsn: str | None = None, pid: int | None = None) -> Listener:
         """One as after a restart: it knows what is in the home."""
         config = conf.get()
+        orders = Orders(
+            socket=render.socket_path(self.home),
+            home=self.home,
+            counts={"default": 2},
+            stop_seconds=60.0,
+            log_of=lambda file: logtail.last_lines(file, redacted=Redactor().text),
+        )
         watch = Watch(
             render.socket_path(self.home),
             self.home,
             user_of=lambda name: user_of(config, name),
             pool_of=lambda name: pool_of(config, name),
-            log_of=lambda file: logtail.last_lines(file, redacted=Redactor().text),
+            log_of=orders.log_of,
+            stopped=orders.stopped,
         )
         self.listener = Listener(
             "web-1",
@@ -87,13 +95,7 @@ class Watching:
             dsn=dsn or making.address(),
             watch=watch,
             spool=Spool(self.home / "spool"),
-            orders=Orders(
-                socket=render.socket_path(self.home),
-                home=self.home,
-                counts={"default": 2},
-                stop_seconds=60.0,
-                log_of=lambda file: logtail.last_lines(file, redacted=Redactor().text),
-            ),
+            orders=orders,
         )
         return self.listener
 

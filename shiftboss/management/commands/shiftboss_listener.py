@@ -14,6 +14,8 @@ from shiftboss.queue.errors import ShiftbossError
 class Command(BaseCommand):
     """Runs in the foreground, as a program of the supervisord that it looks at."""
 
+    # They load all that the project's pages need, and this one stays for long.
+    requires_system_checks: list[str] = []
     help = "Tell the record which programs run on this host under supervisord, and how they ended."
 
     def create_parser(self, *args: Any, **kwargs: Any) -> Any:
