@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import socket
+from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ EXAMPLES = """\
 examples:
   manage.py shiftboss_listener
   SHIFTBOSS_HOST=web-1 manage.py shiftboss_listener --home /srv/shiftboss
+  manage.py shiftboss_listener --home /srv/shiftboss --socket /run/supervisor.sock --prefix shiftboss-
 
 It tells the record what the supervisord of the home runs and how programs ended, and does what people ask of them.
 `shiftboss up` and the configuration of `shiftboss_supervisor_conf` run it already. One listener tells of a host at
@@ -30,21 +32,34 @@ SIGTERM ends it (exit 0).
 """
 
 
-def listen(home: Path | None) -> None:
-    """Be the agent of the home's host until a signal comes. Raises ShiftbossError, ConfigError."""
+def declare(parser: ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--home", type=Path, help="home of the programs (default: SHIFTBOSS_HOME, or .shiftboss)")
+    parser.add_argument("--socket", type=Path, help="socket of supervisord (default: that of the home)")
+    parser.add_argument(
+        "--prefix", default="", help="what the names of our programs begin with (default: nothing)"
+    )
+
+
+def listen(home: Path | None, socket_path: Path | None, prefix: str) -> None:
+    """Be the agent of the home's host until a signal comes. Raises ShiftbossError, ConfigError.
+
+    Without `socket_path` the home's supervisord is meant. `prefix` is what the names of our programs begin with.
+    """
     refuse_unready_database()
     logs.configure()
     config = conf.get()
     place = (home or installation.home_folder()).absolute()
     places.make_home(place)
-    orders = orders_of(config, place)
+    orders = orders_of(config, place, socket_path or render.socket_path(place), prefix)
     watch = Watch(
-        render.socket_path(place),
+        orders.socket,
         place,
-        user_of=partial(user_of, config),
-        pool_of=partial(pool_of, config),
+        user_of=partial(user_of, config, prefix=prefix),
+        pool_of=partial(pool_of, config, prefix=prefix),
         log_of=orders.log_of,
         stopped=orders.stopped,
+        prefix=prefix,
     )
     hostname = socket.gethostname()
     listener = Listener(
@@ -60,24 +75,25 @@ def listen(home: Path | None) -> None:
     asyncio.run(listener.run())
 
 
-def orders_of(config: conf.Config, home: Path) -> Orders:
+def orders_of(config: conf.Config, home: Path, socket_path: Path, prefix: str) -> Orders:
     """What may be asked of the home's programs, by the settings."""
     return Orders(
-        socket=render.socket_path(home),
+        socket=socket_path,
         home=home,
+        prefix=prefix,
         counts={pool.name: pool.most_workers for pool in config.pools.values()},
         stop_seconds=config.drain_seconds + programs.KILL_MARGIN_SECONDS + 10,
         log_of=partial(logtail.last_lines, redacted=redactor_of(config).text),
     )
 
 
-def pool_of(config: conf.Config, program: str) -> str | None:
+def pool_of(config: conf.Config, program: str, *, prefix: str = "") -> str | None:
     """The pool that a program is a worker of; None where it is none."""
-    found = re.fullmatch(r"worker-(.+)-[0-9]+", program)
+    found = re.fullmatch(r"worker-(.+)-[0-9]+", program.removeprefix(prefix))
     return found[1] if found and found[1] in config.pools else None
 
 
-def user_of(config: conf.Config, program: str) -> str | None:
+def user_of(config: conf.Config, program: str, *, prefix: str = "") -> str | None:
     """The user that a program runs as; None where that is supervisord's."""
-    pool = pool_of(config, program)
+    pool = pool_of(config, program, prefix=prefix)
     return config.pools[pool].user if pool else None

@@ -22,7 +22,7 @@ examples:
   manage.py shiftboss_supervisor_conf
   manage.py shiftboss_supervisor_conf --home /srv/shiftboss --output /srv/shiftboss/supervisord.conf
   manage.py shiftboss_supervisor_conf --include --home /srv/shiftboss --env-file /etc/shiftboss.env \\
-      --output /etc/supervisor/conf.d/shiftboss.conf
+      --socket /run/supervisor.sock --output /etc/supervisor/conf.d/shiftboss.conf
   manage.py shiftboss_supervisor_conf --format systemd --user app --env-file /etc/shiftboss.env \\
       --output /etc/systemd/system
   manage.py shiftboss_supervisor_conf --check
@@ -84,6 +84,12 @@ def declare(parser: ArgumentParser) -> None:
         help=f"what the names begin with, with --include or systemd (default: {PREFIX})",
     )
     parser.add_argument(
+        "--socket",
+        type=Path,
+        metavar="PATH",
+        help="with --include: the socket of your supervisord, so that the agent of the host runs too",
+    )
+    parser.add_argument(
         "--user",
         metavar="NAME",
         help="systemd: user of the programs whose pool names none (default: you, unless you are root)",
@@ -112,8 +118,7 @@ def answer(given: Mapping[str, Any]) -> Answer:
         conf.get(),
         wanted,
         web=bool(noted or given["web"]),
-        # It looks at the supervisord of the home.
-        listener=not given["include"] and given["format"] != "systemd",
+        listener=_listener(given),
     )
     made = _texts(given, wanted, found, is_noted=noted is not None, env_file=env_file)
     remarks = [f"as `shiftboss up` runs it in {home}"] if noted else []
@@ -171,6 +176,16 @@ def _below(given: Mapping[str, Any], made: Mapping[str, str]) -> dict[Path, str]
     return {given["output"].absolute() / name: text for name, text in made.items()}
 
 
+def _listener(given: Mapping[str, Any]) -> list[str] | None:
+    """The options of the agent; None where there is no supervisord that it could look at."""
+    if given["format"] == "systemd" or (given["include"] and given["socket"] is None):
+        return None
+    if not given["include"]:
+        return []  # that of the home
+    prefix = PREFIX if given["prefix"] is None else given["prefix"]
+    return ["--socket", str(given["socket"].absolute()), f"--prefix={prefix}"]
+
+
 def _deployment(home: Path, web: tuple[str, int] | None) -> Installation:
     host, port = web or ("", 0)
     return Installation(
@@ -190,6 +205,8 @@ def _refuse_contradictions(given: Mapping[str, Any]) -> None:
         raise NotWritten("--include is for supervisord: leave it out, or leave out --format systemd")
     if given["prefix"] is not None and not (systemd_wanted or given["include"]):
         raise NotWritten("--prefix is for --include and --format systemd: a supervisord of its own needs none")
+    if given["socket"] is not None and not given["include"]:
+        raise NotWritten("--socket is for --include: a supervisord of its own has its socket in the home")
     if given["user"] and not systemd_wanted:
         raise NotWritten(
             '--user is for --format systemd: under supervisord give a pool its "user" in the settings'

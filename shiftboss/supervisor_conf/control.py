@@ -41,6 +41,16 @@ def call(socket: Path, method: str, *arguments: str | int | bool) -> Any:
         transport.close()
 
 
+def programs(socket: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
+    """What supervisord says of its programs, by name: of those whose names begin so and are groups of their own.
+
+    So of one that runs other things too, only what is ours. Raises SupervisorUnreachable, SupervisorRefused.
+    """
+    listed: list[dict[str, Any]] = call(socket, "getAllProcessInfo")
+    ours = (info for info in listed if info["group"] == info["name"] and info["name"].startswith(prefix))
+    return {info["name"]: info for info in ours}
+
+
 def is_running(socket: Path) -> bool:
     """Whether supervisord answers, also while it is stopping its programs."""
     try:

@@ -42,7 +42,7 @@ class Orders:
     """Carries out orders over a supervisord's socket, in any thread and several at once.
 
     `counts` is how many workers each pool may have at most, `stop_seconds` how long a program may take to stop,
-    `log_of` gives the last lines of a log.
+    `log_of` gives the last lines of a log, `prefix` is what the names of our programs begin with.
     """
 
     socket: Path
@@ -50,6 +50,7 @@ class Orders:
     counts: Mapping[str, int]
     stop_seconds: float
     log_of: Callable[[Path], str | None]
+    prefix: str = ""
     stopped: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Programs, with the pids that supervisord knows, that were stopped because somebody had asked for it."""
     leaving: threading.Event = field(default_factory=threading.Event)
@@ -67,8 +68,9 @@ class Orders:
             return self._scale(claim.pool or "", claim.count or 0, say)
         name = claim.program or ""
         self._known(name)
-        if claim.verb in ("drain", "stop", "restart") and name in UNTOUCHABLE:
-            raise OrderFailed(f"{name} cannot be asked to {claim.verb}: {UNTOUCHABLE[name]}")
+        why = UNTOUCHABLE.get(name.removeprefix(self.prefix))
+        if why and claim.verb in ("drain", "stop", "restart"):
+            raise OrderFailed(f"{name} cannot be asked to {claim.verb}: {why}")
         match claim.verb:
             case "start":
                 return self._start([name], say)
@@ -92,7 +94,7 @@ class Orders:
                 '"max_workers" in SHIFTBOSS["POOLS"]'
             )
         known = self._infos()
-        wanted = [f"worker-{pool}-{n}" for n in range(1, self.counts[pool] + 1)]
+        wanted = [f"{self.prefix}worker-{pool}-{n}" for n in range(1, self.counts[pool] + 1)]
         if missing := [name for name in wanted[:count] if name not in known]:
             raise OrderFailed(
                 f"supervisord does not know {', '.join(missing)} yet: it has to read the new settings"
@@ -184,4 +186,4 @@ class Orders:
         return infos[name]
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        return {info["name"]: info for info in control.call(self.socket, "getAllProcessInfo")}
+        return control.programs(self.socket, self.prefix)

@@ -5,7 +5,7 @@ import pwd
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,12 +57,15 @@ class Program:
 
 
 def programs(
-    config: Config, installation: Installation, *, web: bool = True, listener: bool = True
+    config: Config, installation: Installation, *, web: bool = True, listener: Sequence[str] | None = ()
 ) -> list[Program]:
-    """What runs on this host, in the order of its start. Raises RenderError."""
+    """What runs on this host, in the order of its start. Raises RenderError.
+
+    `listener`: the options of the host's agent; None where none runs.
+    """
     found = [_postgres(installation.home)] if installation.embedded else []
-    if listener:
-        found.append(_listener())
+    if listener is not None:
+        found.append(_listener(listener))
     found.append(_maintainer())
     if web:
         found.append(_web(installation))
@@ -140,11 +143,11 @@ def _postgres(home: Path) -> Program:
     )
 
 
-def _listener() -> Program:
+def _listener(options: Sequence[str]) -> Program:
     return Program(
         name="listener",
         about="the agent of this host: tells the record what runs here",
-        command=python("django", "shiftboss_listener"),
+        command=python("django", "shiftboss_listener", *options),
         gated=True,
         # Before all that it tells of, and so ended after them.
         priority=15,

@@ -44,6 +44,7 @@ class Watch:
 
     `user_of` says as which user a program runs, `pool_of` which pool it is a worker of, `log_of` gives the last
     lines of a log, `stopped` are programs, by name and launcher, that were asked to stop though they may run anew.
+    `prefix` is what the names of our programs begin with.
     A look takes a few milliseconds and may be made in any thread, but not in two at once.
     """
 
@@ -56,6 +57,7 @@ class Watch:
         pool_of: Callable[[str], str | None],
         log_of: Callable[[Path], str | None],
         stopped: Collection[tuple[str, int]] = (),
+        prefix: str = "",
     ) -> None:
         self._socket = socket
         self._home = home
@@ -63,6 +65,7 @@ class Watch:
         self._pool_of = pool_of
         self._log_of = log_of
         self._stopped = stopped
+        self._prefix = prefix
         self._infos: dict[str, dict[str, Any]] = {}
         self._begun: set[Key] = set()
         self._bare: dict[str, Life] = {}
@@ -72,8 +75,7 @@ class Watch:
         """What is to be seen now."""
         trouble, is_stopping = None, False
         try:
-            listed = control.call(self._socket, "getAllProcessInfo")
-            self._infos = {info["name"]: info for info in listed}
+            self._infos = control.programs(self._socket, self._prefix)
         except control.SupervisorRefused:
             trouble, is_stopping = "supervisord is stopping its programs", True
         except control.SupervisorUnreachable as problem:

@@ -9,11 +9,14 @@ from typing import Any
 import psutil
 import pytest
 
+from shiftboss import conf
+from shiftboss.management.listener import orders_of, pool_of, user_of
 from shiftboss.queue.store import commands
 from shiftboss.queue.store.commands import Claim, CommandRow, Order
 from shiftboss.queue.store.statement import run
 from shiftboss.supervisor_conf import incarnations, render
 from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
+from shiftboss.supervisor_conf.watch import Watch
 from tests.processes import runs
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
 from tests.programs.test_render import installation
@@ -207,3 +210,34 @@ def test_an_agent_that_ends_says_that_it_did_not_see_the_end(host: Supervisord, 
     until(agent, number, "claimed")
     agent.listener._orders.leaving.set()
     assert "the agent ends before it is done; what was begun goes on" in refused(agent, number)
+
+
+def test_of_a_supervisord_that_runs_other_things_too_only_what_is_ours_is_seen(tmp_path: Path) -> None:
+    given = installation(tmp_path)
+    ours = [program("worker-default-1", "exec sleep 600"), program("worker-default-2", "sleep 9", autostart=False)]
+    text = render.include(given, ours, prefix="sb-", surroundings={"A": "b"})
+    (tmp_path / "supervisord.conf").write_text(
+        render.render(given, [program("web", "exec sleep 600"), program("sb", "exec sleep 600")])
+        + text
+        + "[program:sb-odd]\ncommand = sleep 600\n[group:other]\nprograms = sb-odd\n"
+    )
+    socket = render.socket_path(tmp_path)
+    config = conf.read({"POOLS": {"default": {"max_workers": 2}}})
+    orders = orders_of(config, tmp_path, socket, "sb-")
+    with supervisord(tmp_path / "supervisord.conf", socket) as running:
+        assert set(running.programs()) == {"web", "sb", "sb-odd", "sb-worker-default-1", "sb-worker-default-2"}
+        watch = Watch(
+            socket,
+            tmp_path,
+            user_of=lambda name: user_of(config, name, prefix="sb-"),
+            pool_of=lambda name: pool_of(config, name, prefix="sb-"),
+            log_of=orders.log_of,
+            prefix="sb-",
+        )
+        seen = {one["name"]: one["pool"] for one in watch.look().programs}
+        assert seen == {"sb-worker-default-1": "default", "sb-worker-default-2": "default"}
+        for name in ("web", "sb", "sb-odd", "other:sb-odd"):
+            with pytest.raises(OrderFailed, match="no program"):
+                orders.carry_out(Claim(1, "drain", name, None, None), lambda _: None)
+        answer = orders.carry_out(Claim(1, "scale", None, "default", 2), lambda _: None)
+        assert answer["started"] == ["sb-worker-default-2"]

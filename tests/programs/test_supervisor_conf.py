@@ -283,9 +283,20 @@ def test_up_refuses_users_that_it_cannot_run_a_pool_as(tmp_path: Path, monkeypat
         programs.refuse_foreign_users(nobody, installation(tmp_path))
 
 
+@pytest.mark.requirement("L28")
+def test_beside_other_programs_the_agent_runs_where_it_is_told_the_socket(pools: object, tmp_path: Path) -> None:
+    _, without = conf_command(tmp_path, "--include")
+    assert "listener" not in without
+    words = ("--include", "--socket", "/run/supervisor.sock", "--prefix", "sb-")
+    _, text = conf_command(tmp_path, *words)
+    assert "[program:sb-listener]\n" in text
+    assert "shiftboss_listener --socket /run/supervisor.sock --prefix=sb-\n" in text
+
+
 REFUSED: dict[str, tuple[list[str], str]] = {
     "sections that systemd would include": (["--include", "--format", "systemd"], "--include is for supervisord"),
     "a prefix of its own supervisord": (["--prefix", "x-"], "--prefix is for"),
+    "a socket of its own supervisord": (["--socket", "/x"], "--socket is for --include"),
     "a user of supervisord": (["--user", ME], "give a pool its"),
     "a user that nobody knows": (["--format", "systemd", "--user", "no-such-user"], "no user 'no-such-user'"),
     "a comparison with nothing": (["--include", "--check"], "--check needs --output"),

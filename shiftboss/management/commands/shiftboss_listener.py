@@ -25,16 +25,16 @@ class Command(BaseCommand):
         return super().create_parser(*args, formatter_class=RawDescriptionHelpFormatter, epilog=EXAMPLES, **kwargs)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which home."""
-        parser.add_argument(
-            "--home", type=Path, help="home of the programs (default: SHIFTBOSS_HOME, or .shiftboss)"
-        )
+        """Which home, and which supervisord."""
+        from shiftboss.management.listener import declare
 
-    def handle(self, *_: Any, home: Path | None, **__: Any) -> None:
+        declare(parser)
+
+    def handle(self, *_: Any, home: Path | None, socket: Path | None, prefix: str, **__: Any) -> None:
         """Until a signal comes."""
         from shiftboss.management.listener import listen
 
         try:
-            listen(home)
+            listen(home, socket, prefix)
         except (ShiftbossError, ConfigError, Error) as error:
             raise CommandError(str(error).strip()) from error
