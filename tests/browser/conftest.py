@@ -27,6 +27,9 @@ FLAGS = [
     "--disable-dev-shm-usage",
 ]
 
+PATIENCE = 20_000
+"""Milliseconds within which whatever is expected of a page comes true, on the slowest of machines."""
+
 Opener = Callable[..., Page]
 
 looked_at_each_time = pytest.fixture(autouse=True)(scenes.looked_at_each_time)
@@ -37,6 +40,7 @@ def chromium() -> Iterator[Browser]:
     """One Chromium for the tests here. Its loop runs in this thread, which Django must not mistake for async code,
     and where no other loop can run meanwhile."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -81,7 +85,7 @@ def opened(chromium: Browser, live_server: LiveServer, operator: User) -> Iterat
 
         context = chromium.new_context(base_url=live_server.url, **options)  # type: ignore[arg-type]
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         if logged_in:
             client = Client()
             client.force_login(operator)

@@ -169,13 +169,14 @@ def test_times_are_in_the_readers_own_zone_with_utc_behind_them(opened: Opener) 
 
 def test_ages_go_on_while_nothing_is_asked_for(opened: Opener) -> None:
     scenes.worker(lease_seconds=3600.0)
-    page = opened("/audit/")
+    page = opened("/audit/", hurried=True)
     page.get_by_label("Refresh").select_option("off")
     times = "heartbeat_at = now() - interval '20 s', started_at = now() - interval '59 min 58 s'"
     execute(f"update shiftboss_worker set {times}")
     page.goto("/workers/")
     age, meter = page.locator("td.gauge time[data-ages=lasts]").first, page.locator("meter[data-since]").first
     told, level = str(age.text_content()), float(str(meter.evaluate("meter => meter.value")))
+    later(page)
     expect(age).not_to_have_text(told, timeout=LATER)
     expect(age).to_have_text(re.compile(r"^(\d+\smin\s)?\d+\ss$"))
     assert float(str(meter.evaluate("meter => meter.value"))) > level
