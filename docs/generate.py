@@ -231,9 +231,17 @@ def reliability() -> str:
 
 def console() -> str:
     """The text of `docs/console.md`."""
-    found = tomllib.loads((TESTS / "console" / "scenarios.toml").read_text(encoding="utf-8"))["scenario"]
-    rows = [(one["what"], _held_by(one)) for one in found]
-    return _with("console.md", {"scenarios": table(("what goes wrong", "held by"), rows)})
+    return _with("console.md", {"scenarios": _scenarios_of("console")})
+
+
+def operating() -> str:
+    """The text of `docs/operating.md`."""
+    return _with("operating.md", {"scenarios": _scenarios_of("programs")})
+
+
+def _scenarios_of(folder: str) -> str:
+    found = tomllib.loads((TESTS / folder / "scenarios.toml").read_text(encoding="utf-8"))["scenario"]
+    return table(("what goes wrong", "held by"), [(one["what"], _held_by(one)) for one in found])
 
 
 def _with(page: str, tables: Mapping[str, str]) -> str:
@@ -337,6 +345,7 @@ PAGES = {
     "reliability.md": reliability,
     "search.md": search,
     "console.md": console,
+    "operating.md": operating,
 }
 
 if __name__ == "__main__":
