@@ -8,6 +8,7 @@ import pytest
 from shiftboss.queue.authority import Owner
 from shiftboss.queue.contract import Claimed, Lease, Settlement
 from shiftboss.queue.errors import InvalidJob, NotAllowed
+from shiftboss.queue.states import QuarantineReason
 from shiftboss.queue.store import operate, queues, upkeep
 from shiftboss.queue.store.enqueue import OnConflict, enqueue
 from shiftboss.queue.store.queues import Limit, Limited
@@ -32,7 +33,7 @@ from tests.store.making import (
 from tests.store.sessions import Ear, Session, together
 from tests.store.test_claim import mark_of
 from tests.store.test_upkeep import now_due
-from tests.store.test_wakeups import idle_busy_and_asleep
+from tests.store.test_wakeups import LATER, idle_busy_and_asleep
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.requirement("L6")
@@ -272,6 +273,11 @@ ENDINGS: dict[str, Ending] = {
     "reap": of_a_lost_run,
     "cancel": of_a_waiting_job(lambda job: operate.cancel([job], authority=SYSTEM)),
     "operator's quarantine": of_a_waiting_job(lambda job: operate.quarantine([job], authority=SYSTEM, by="kim")),
+    "held again": of_a_waiting_job(
+        lambda job: operate.hold_again(
+            [job], authority=SYSTEM, by="kim", since=LATER, reason=QuarantineReason.OPERATOR
+        )
+    ),
     "deadline": of_a_waiting_job(lambda job: upkeep.expire(authority=SYSTEM), "deadline = now() - interval '1 s'"),
     "unknown task": of_a_waiting_job(
         lambda job: upkeep.quarantine_unknown(authority=SYSTEM, seconds=0), "task = 'nobody.knows'"

@@ -11,8 +11,8 @@ from django.db import transaction
 from shiftboss import Owner
 from shiftboss.queue.authority import System
 from shiftboss.queue.errors import Busy, InvalidJob
-from shiftboss.queue.states import State
-from shiftboss.queue.store import lease, operate, upkeep
+from shiftboss.queue.states import QuarantineReason, State
+from shiftboss.queue.store import lease, many, operate, upkeep
 from shiftboss.queue.store.enqueue import Enqueued
 from shiftboss.queue.store.operate import Answer, Changed, Limits, Matching, Unchanged, Why
 from shiftboss.queue.store.statement import Verb, run
@@ -21,8 +21,10 @@ from tests.store.making import (
     NOT_HELD,
     SYSTEM,
     TASK,
+    available,
     claimed,
     completed,
+    discarded,
     enqueued,
     events,
     execute,
@@ -43,11 +45,13 @@ from tests.store.test_upkeep import hours_pass, now_due
 
 LIMITS = Limits(failures=4, losses=2, by_task={TASK: (7, 6)})
 LATER = datetime(2030, 1, 1, 12, tzinfo=UTC)
+OPERATOR = QuarantineReason.OPERATOR
 
 WAITING_VERBS: dict[str, Callable[[list[int]], Verb[Answer]]] = {
     "cancel": partial(operate.cancel, authority=SYSTEM),
     "expedite": partial(operate.expedite, authority=SYSTEM, by="kim"),
     "quarantine": partial(operate.quarantine, authority=SYSTEM, by="kim"),
+    "hold again": partial(operate.hold_again, authority=SYSTEM, by="kim", since=LATER, reason=OPERATOR),
     "reprioritise": partial(operate.reprioritise, authority=SYSTEM, by="kim", priority=7),
     "reschedule": partial(operate.reschedule, authority=SYSTEM, by="kim", due_at=LATER),
 }
@@ -277,7 +281,9 @@ def test_the_states_and_times_that_were_are_kept_job_by_job(perform: Perform, wo
 
 
 @pytest.mark.requirement("L17", "B6")
-@pytest.mark.parametrize("verb", ["expedite", "quarantine", "reprioritise", "reschedule", "reinstate"])
+@pytest.mark.parametrize(
+    "verb", ["expedite", "quarantine", "hold again", "reprioritise", "reschedule", "reinstate"]
+)
 def test_events_of_a_person_are_numbered_job_by_job(verb: str, perform: Perform, worker: int, other: int) -> None:
     [loud] = running(worker)
     for _ in range(3):
@@ -373,6 +379,40 @@ def test_a_rerun_is_a_new_job_of_the_same_owner_with_no_watchers_and_no_past(
     assert (row["failures"], row["losses"], row["fence"], row["error_code"]) == (0, 0, 0, None)
     assert (row["failure_limit"], row["loss_limit"]) == (7, 6)
     assert finished(job_id) == before
+
+
+@pytest.mark.requirement("L19")
+def test_many_are_rerun_as_new_jobs_that_name_them_each_told_with_its_state(perform: Perform, worker: int) -> None:
+    done, bystander, given_up = (make(worker).job_id for make in (completed, completed, discarded))
+    standings = perform(many.named([done, given_up], authority=SYSTEM))
+    made = perform(many.rerun(standings, authority=SYSTEM, limits=LIMITS))
+    assert [(old, state) for old, _, state in made] == [(done, State.COMPLETED), (given_up, State.DISCARDED)]
+    assert rows("select rerun_of, id from shiftboss_job order by id") == [(old, new) for old, new, _ in made]
+    assert (live(made[0][1]) or {})["failure_limit"] == 7
+    assert bystander not in [old for old, *_ in made]
+
+
+@pytest.mark.requirement("L19")
+def test_what_has_run_since_is_not_held_again(perform: Perform, worker: int) -> None:
+    elsewhere, [waits], [tried] = available(worker).job_id, enqueued(), enqueued(queue="mail")
+    before = scalar("select clock_timestamp()")
+    [job] = claimed(worker, queue="mail")
+    run(report("release", job.lease, worker))
+    hold = partial(operate.hold_again, authority=SYSTEM, by="kim", since=before, reason=QuarantineReason.POISON)
+    # An attempt that had ended before does not count, nor do those of others.
+    answer = perform(hold([tried, waits, elsewhere]))
+    assert [one.id for one in answer.changed] == [elsewhere, waits]
+    assert [(one.id, one.why) for one in answer.unchanged] == [(tried, Why.BUSY)]
+    assert (live(waits) or {})["quarantine_reason"] == "poison"
+
+
+@pytest.mark.requirement("C4")
+def test_jobs_are_reinstated_that_are_held_for_the_reason_that_is_named(perform: Perform, worker: int) -> None:
+    failed, [by_hand] = quarantined(worker).job_id, held_back(1)
+    again = partial(operate.reinstate, authority=SYSTEM, by="kim", limits=LIMITS, held_for=OPERATOR)
+    answer = perform(again([failed, by_hand]))
+    assert [one.id for one in answer.changed] == [by_hand]
+    assert state(failed) == "quarantined"
 
 
 @pytest.mark.requirement("L19")

@@ -1,13 +1,15 @@
 """Who is woken: an idle worker when a job becomes available, a waiter when its job has come to rest."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from shiftboss.queue.authority import System
 from shiftboss.queue.contract import Lease
-from shiftboss.queue.store import awaiting, operate, queues, upkeep
+from shiftboss.queue.states import QuarantineReason
+from shiftboss.queue.store import awaiting, many, operate, queues, upkeep
 from shiftboss.queue.store.enqueue import OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.operate import Limits
 from shiftboss.queue.store.statement import Verb, run
@@ -32,6 +34,7 @@ from tests.store.sessions import Ear
 from tests.store.test_upkeep import hours_pass, now_due
 
 LIMITS = Limits(failures=4, losses=2, by_task={})
+LATER = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def _running(queue: str, worker: int, **how: Any) -> Lease:
@@ -68,6 +71,13 @@ def _rerun(queue: str, worker: int) -> Verb[Any]:
     return operate.rerun(held.job_id, authority=SYSTEM, limits=LIMITS)
 
 
+def _rerun_many(queue: str, worker: int) -> Verb[Any]:
+    held = _running(queue, worker)
+    run(report("complete", held, worker))
+    standings = run(many.named([held.job_id], authority=SYSTEM))
+    return many.rerun(standings, authority=SYSTEM, limits=LIMITS)
+
+
 def _edit(queue: str, worker: int) -> Verb[Any]:
     held = _running(queue, worker)
     run(report("complete", held, worker))
@@ -98,6 +108,7 @@ WAKING: dict[str, Callable[[str, int], Verb[Any]]] = {
     "expedite": lambda queue, worker: operate.expedite([_later(queue)], authority=SYSTEM, by="kim"),
     "reinstate": _reinstate,
     "rerun": _rerun,
+    "rerun many": _rerun_many,
     "edit": _edit,
     "reprioritise": lambda queue, worker: operate.reprioritise(
         enqueued(queue=queue), authority=SYSTEM, by="kim", priority=0
@@ -230,6 +241,7 @@ RESTING: dict[str, Callable[[int], Ended]] = {
     "reap, to be cancelled": _upkeep_ends(upkeep.reap, _expired_to_be_cancelled),
     "cancel": _person_ends(operate.cancel),
     "operator's quarantine": _person_ends(operate.quarantine, by="kim"),
+    "held again": _person_ends(operate.hold_again, by="kim", since=LATER, reason=QuarantineReason.OPERATOR),
     "operator's discard": _quarantined(operate.discard),
     "cancel in quarantine": _quarantined(operate.cancel),
     "deadline": _upkeep_ends(upkeep.expire, _late),

@@ -2,5 +2,5 @@
 select id
 from shiftboss_backfill
 where id = %(id)s
--- part: within_backfill
+-- part: scope
 for no key update

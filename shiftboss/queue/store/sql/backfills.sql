@@ -8,7 +8,8 @@ from (
     from shiftboss_backfill
     where (%(id)s::bigint is null or id = %(id)s)
         and (%(before_id)s::bigint is null or id < %(before_id)s)
--- part: within_backfill
+        and (%(owner)s::text is null or owner = %(owner)s)
+-- part: scope
     order by id desc
     limit %(limit)s
 ) b

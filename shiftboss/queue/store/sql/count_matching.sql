@@ -4,4 +4,4 @@ from shiftboss_job
 where (%(queue)s::text is null or queue = %(queue)s)
     and (%(task)s::text is null or task = %(task)s)
     and state = any (%(states)s::text[])
--- part: within
+-- part: scope

@@ -5,7 +5,7 @@ with picked as materialized (
     select j.id
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
         and j.state = 'quarantined'
         and (%(seconds)s::double precision is null
             or j.quarantined_at < clock_timestamp() - make_interval(secs => %(seconds)s))

@@ -6,12 +6,12 @@ with source as (
     select id, queue, task, priority, owner, tenant, key, tags, meta, revision_id
     from shiftboss_finished
     where id = %(id)s
--- part: within
+-- part: scope
     union all
     select id, queue, task, priority, owner, tenant, key, tags, meta, revision_id
     from shiftboss_job
     where id = %(id)s and state = 'quarantined'
--- part: within
+-- part: scope
 ),
 enqueued as (
     insert into shiftboss_job (

@@ -5,7 +5,7 @@ with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
         and j.state in ('scheduled', 'retryable')
     order by j.id
     for no key update skip locked

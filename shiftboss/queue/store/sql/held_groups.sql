@@ -6,7 +6,7 @@ with looked as materialized (
     cross join lateral (
         select id, task, error_fingerprint, quarantined_at
         from (
-            select id, task, error_fingerprint, quarantined_at, queue, owner, watchers
+            select id, task, error_fingerprint, quarantined_at, queue, owner
             from shiftboss_job
             -- an equal reason would be no order, and another index chosen that finds it nowhere
             where state = 'quarantined' and quarantine_reason between r.reason and r.reason
@@ -14,7 +14,7 @@ with looked as materialized (
             limit %(looked)s
         ) newest
         where true
--- part: within
+-- part: scope
     ) j
 ),
 sizes as (

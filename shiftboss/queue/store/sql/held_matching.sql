@@ -3,7 +3,7 @@
 select id
 from shiftboss_job
 where state = 'quarantined' and quarantine_reason between %(reason)s and %(reason)s
--- part: within
+-- part: scope
     and (%(before_id)s::bigint is null or id < %(before_id)s)
     and (%(task)s::text is null or task = %(task)s)
     and (%(fingerprint)s::text is null or coalesce(error_fingerprint, '') = %(fingerprint)s)

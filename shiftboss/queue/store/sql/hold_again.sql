@@ -5,7 +5,7 @@ with picked as materialized (
     select j.id, j.state
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
         and j.state in ('scheduled', 'available', 'retryable')
         and not exists (
             select from shiftboss_attempt a where a.job_id = j.id and a.ended_at > %(since)s::timestamptz)

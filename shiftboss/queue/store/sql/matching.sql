@@ -6,6 +6,6 @@ where (%(before_id)s::bigint is null or id < %(before_id)s)
     and (%(queue)s::text is null or queue = %(queue)s)
     and (%(task)s::text is null or task = %(task)s)
     and state = any (%(states)s::text[])
--- part: within
+-- part: scope
 order by id desc
 limit %(limit)s

@@ -6,13 +6,13 @@ from unnest(%(ids)s::bigint[]) as i (id)
 left join lateral (
     select j.queue, j.task, j.state, j.key, j.follow_up from shiftboss_job j
     where j.id = i.id
--- part: within
+-- part: scope
     limit 1
 ) j on true
 left join lateral (
     select f.queue, f.task, f.state, f.key from shiftboss_finished f
     where f.id = i.id
--- part: within
+-- part: scope
     limit 1
 ) f on true
 left join lateral (

@@ -5,7 +5,7 @@ with picked as materialized (
     select j.id
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
         and j.state = 'quarantined'
         and (%(reason)s::text is null or j.quarantine_reason = %(reason)s)
         and (j.key is null or not exists (

@@ -4,7 +4,7 @@ with picked as materialized (
     select j.id, j.priority
     from shiftboss_job j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
         and j.state in ('scheduled', 'available', 'retryable')
     order by j.id
     for no key update skip locked

@@ -16,7 +16,7 @@ enqueued as (
         coalesce(%(revision)s::bigint, j.revision_id)
     from shiftboss_finished j
     where j.id = %(id)s
--- part: within
+-- part: scope
     limit 1
     on conflict (key) where key is not null and state <> 'quarantined' and not follow_up do nothing
     returning id, queue, priority, state, enqueued_at

@@ -14,7 +14,7 @@ with enqueued as (
         j.revision_id
     from shiftboss_finished j
     where j.id = any (%(ids)s::bigint[])
--- part: within
+-- part: scope
     order by j.id
     on conflict (key) where key is not null and state <> 'quarantined' and not follow_up do nothing
     returning id, rerun_of, queue, priority

@@ -4,7 +4,7 @@ with looked_at as materialized (
     select id, worker_id, started_at
     from shiftboss_job
     where state = 'running'
--- part: within
+-- part: scope
     order by id
     limit %(budget)s
 ),

@@ -1,3 +1,2 @@
         and (%(owner)s::text is null or owner = %(owner)s or %(owner)s = any (watchers))
-        and (%(queues)s::text[] is null or queue = any (%(queues)s::text[]))
-        and (%(owners)s::text[] is null or owner = any (%(owners)s::text[]))
+-- part: scope
