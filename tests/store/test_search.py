@@ -314,7 +314,8 @@ insert into shiftboss_job (queue, task, args, state, failure_limit, loss_limit, 
     quarantine_reason, quarantined_at, owner, key, batch_id, rerun_of)
 select 'q', 'task', '{}', case mod(n, 8) when 0 then 'running' when 1 then 'quarantined' else 'available' end,
     5, 3, case when mod(n, 8) = 0 then 1 end, case when mod(n, 8) = 0 then now() + interval '1 hour' end, 1,
-    case when mod(n, 8) = 1 then 'poison' end, case when mod(n, 8) = 1 then now() end,
+    case when mod(n, 200) = 1 then 'poison' when mod(n, 8) = 1 then 'failures_exhausted' end,
+    case when mod(n, 8) = 1 then now() end,
     case when mod(n, 2) = 0 then 'owner_' || mod(n, 50) end, 'system:' || n,
     case when mod(n, 3) = 0 then n / 100 end, case when mod(n, 5) = 0 then n end
 from generate_series(1, 4000) n
