@@ -78,12 +78,20 @@ def _place(folder: str, note: "dict[str, object]") -> str:
     """Where the notes of this run go; old ones that nobody has taken make room."""
     milliseconds = int(float(str(note["started"])) * 1000)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for missing in (os.path.dirname(folder), folder):
+            _make(missing)
         for old in sorted(os.listdir(folder))[: -MOST_NOTES + 1]:
             _remove(os.path.join(folder, old))
     except OSError:
         pass  # told when it is written
     return os.path.join(folder, f"{milliseconds}-{os.getpid()}")
+
+
+def _make(folder: str) -> None:
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass  # others begin at the same moment
 
 
 def _write(file: str, note: "dict[str, object]") -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -104,6 +105,12 @@ def test_a_command_that_cannot_be_run_is_noted_too(tmp_path: Path) -> None:
     launched = launch(tmp_path, "/no/such/program")
     assert launched.communicate()[1] == "launcher: /no/such/program cannot be run: No such file or directory\n"
     assert (launched.returncode, the_end(tmp_path).code, the_end(tmp_path).pid) == (127, 127, None)
+
+
+def test_the_folders_of_notes_are_the_owners_alone(tmp_path: Path) -> None:
+    launch(tmp_path / "launched", "true").communicate()
+    folders = (tmp_path / "launched", tmp_path / "launched" / "one")
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
 
 def test_a_note_that_cannot_be_written_ends_no_program(tmp_path: Path) -> None:
