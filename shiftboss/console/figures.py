@@ -11,7 +11,8 @@ from shiftboss.console.whole import Flow, Served, Whole
 from shiftboss.queue.states import State
 from shiftboss.queue.store.backfill import BackfillRow
 from shiftboss.queue.store.queues import Limited, Pause
-from shiftboss.queue.store.read import Count, Rate, WorkerRow
+from shiftboss.queue.store.read import WorkerRow
+from shiftboss.queue.store.samples import Count, Rate
 
 BAR = 8
 GAP = 2

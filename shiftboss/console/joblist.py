@@ -16,7 +16,8 @@ from shiftboss.console.whole import Whole
 from shiftboss.permissions import Person
 from shiftboss.queue.jobs import JobRow
 from shiftboss.queue.states import State
-from shiftboss.queue.store.read import PAGE, Count
+from shiftboss.queue.store.read import PAGE
+from shiftboss.queue.store.samples import Count
 from shiftboss.queue.store.search import ALL, WINDOWS, FoundJob, Order, Place, Search, Searched, search
 from shiftboss.queue.store.statement import run
 

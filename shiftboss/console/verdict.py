@@ -15,8 +15,8 @@ from shiftboss.console.text import duration, number, since, visible
 from shiftboss.console.whole import Whole
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.queues import Pause
-from shiftboss.queue.store.read import Count, WorkerRow
-from shiftboss.queue.store.samples import Part
+from shiftboss.queue.store.read import WorkerRow
+from shiftboss.queue.store.samples import Count, Part
 
 TOLERATED_WAIT_SECONDS = 300
 """An available job that waits longer is worth a look."""

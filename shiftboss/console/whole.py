@@ -26,8 +26,7 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.states import State
 from shiftboss.queue.store import samples
 from shiftboss.queue.store.queues import Pause
-from shiftboss.queue.store.read import Count, Rate
-from shiftboss.queue.store.samples import Part, Sample
+from shiftboss.queue.store.samples import Count, Part, Rate, Sample
 from shiftboss.queue.store.statement import run
 
 KEPT_SECONDS = 1.0
@@ -133,7 +132,7 @@ class Flow:
 class Whole:
     """What was seen of the whole.
 
-    `counts`: jobs per queue and state; finished ones among the newest `read.FINISHED_CAP`, then `capped`.
+    `counts`: jobs per queue and state; finished ones among the newest `samples.FINISHED_CAP`, then `capped`.
     `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
     per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
     was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody

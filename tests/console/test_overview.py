@@ -7,8 +7,8 @@ from django.test import Client
 
 from shiftboss.console.figures import HEIGHT, Sparkline, tally
 from shiftboss.queue.states import State
-from shiftboss.queue.store import read
-from shiftboss.queue.store.read import Count, Rate
+from shiftboss.queue.store import samples
+from shiftboss.queue.store.samples import Count, Rate
 from tests.console import scenes
 from tests.store.making import execute
 
@@ -78,7 +78,7 @@ def test_a_record_without_jobs_says_what_will_be_seen(browser: Client) -> None:
 def test_a_capped_count_says_in_words_that_there_are_at_least_so_many(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "FINISHED_CAP", 2)
+    monkeypatch.setattr(samples, "FINISHED_CAP", 2)
     worker = scenes.worker()
     for _ in range(3):
         scenes.completed_job(worker)
@@ -92,7 +92,7 @@ def test_a_capped_count_says_in_words_that_there_are_at_least_so_many(
 def test_of_more_completed_jobs_than_were_counted_the_list_tells_about_how_many(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "FINISHED_CAP", 2)
+    monkeypatch.setattr(samples, "FINISHED_CAP", 2)
     worker = scenes.worker()
     for _ in range(3):
         scenes.completed_job(worker)

@@ -10,8 +10,8 @@ from shiftboss.console.verdict import findings as all_findings
 from shiftboss.console.whole import Beat, Held, Served, Stuck, Whole, Workers
 from shiftboss.queue.states import State
 from shiftboss.queue.store.queues import Pause
-from shiftboss.queue.store.read import Count, WorkerRow
-from shiftboss.queue.store.samples import Part
+from shiftboss.queue.store.read import WorkerRow
+from shiftboss.queue.store.samples import Count, Part
 
 pytestmark = pytest.mark.requirement("C3", "L28")
 

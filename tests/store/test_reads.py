@@ -61,8 +61,6 @@ def test_an_owner_sees_its_own_jobs_and_no_others(
     assert bool(perform(read.jobs(authority=authority, state=State.COMPLETED))) == sees
     assert bool(perform(read.jobs(authority=authority, state=State.AVAILABLE))) == sees
     assert bool(perform(read.jobs(authority=authority, state=State.RUNNING, after_id=0))) == sees
-    assert bool(perform(read.counts(authority=authority))) == sees
-    assert bool(perform(read.throughput(authority=authority))) == sees
 
 
 @pytest.mark.requirement("N6")
@@ -76,7 +74,6 @@ def test_a_watcher_sees_what_it_watches(perform: Perform, worker: int) -> None:
     assert perform(read.attempts(authority=LEE, job_id=done))
     assert perform(read.events(authority=LEE, job_id=refused))
     assert [row.id for row in perform(read.jobs(authority=LEE, state=State.COMPLETED))] == [done]
-    assert sum(count.jobs for count in perform(read.counts(authority=LEE))) == 2
 
 
 @pytest.mark.requirement("N4")
@@ -89,8 +86,6 @@ def test_workers_are_for_the_system() -> None:
 @pytest.mark.parametrize("authority", [None, "kim", 5])
 def test_nobody_reads_without_authority(authority: Any) -> None:
     for verb in (
-        read.counts(authority=authority),
-        read.throughput(authority=authority),
         read.workers(authority=authority),
         read.jobs(authority=authority, state=State.RUNNING),
         read.job(authority=authority, job_id=1),
@@ -185,58 +180,6 @@ def test_a_list_holds_jobs_of_its_state_and_queue_only(kind: str, perform: Perfo
     assert perform(read.jobs(authority=SYSTEM, state=state, queue="other")) == []
     [row] = perform(read.jobs(authority=SYSTEM, state=state, queue="default"))
     assert (row.state, row.task) == (state, TASK)
-
-
-@pytest.mark.requirement("B7", "L28")
-def test_counts_tell_states_and_the_oldest(perform: Perform, worker: int) -> None:
-    NOT_HELD["quarantined"](worker)
-    NOT_HELD["completed"](worker)
-    enqueued(2, due_in=-100)
-    enqueued(due_in=3600)
-    enqueued(queue="other")
-    claimed(worker, queue="other")
-    found = {(one.queue, one.state): one for one in perform(read.counts(authority=SYSTEM))}
-    assert {key: one.jobs for key, one in found.items()} == {
-        ("default", State.AVAILABLE): 2,
-        ("default", State.SCHEDULED): 1,
-        ("default", State.QUARANTINED): 1,
-        ("default", State.COMPLETED): 1,
-        ("other", State.RUNNING): 1,
-    }
-    oldest = found["default", State.AVAILABLE].oldest_seconds
-    assert oldest is not None
-    assert oldest == pytest.approx(100, abs=10)
-    assert (found["other", State.RUNNING].oldest_seconds or 0) < 10
-    assert found["default", State.SCHEDULED].oldest_seconds is None
-    assert not any(one.capped for one in found.values())
-
-
-@pytest.mark.requirement("B7")
-def test_a_count_that_reached_its_cap_says_so(
-    perform: Perform, worker: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read, "FINISHED_CAP", 2)
-    NOT_HELD["completed"](worker)
-    enqueued(5)
-    assert [(one.jobs, one.capped) for one in perform(read.counts(authority=SYSTEM))] == [(5, False), (1, False)]
-    NOT_HELD["completed"](worker)
-    NOT_HELD["completed"](worker)
-    by_state = {one.state: one for one in perform(read.counts(authority=SYSTEM))}
-    assert (by_state[State.COMPLETED].jobs, by_state[State.COMPLETED].capped) == (2, True)
-    assert not by_state[State.AVAILABLE].capped
-
-
-@pytest.mark.requirement("C3", "P8")
-def test_throughput_counts_what_finished_within_the_last_minutes(perform: Perform, worker: int) -> None:
-    NOT_HELD["completed"](worker)
-    NOT_HELD["cancelled"](worker)
-    NOT_HELD["completed"](worker)
-    [rate] = perform(read.throughput(authority=SYSTEM))
-    assert (rate.queue, rate.minutes_ago, rate.completed, rate.not_completed) == ("default", 0, 2, 1)
-    execute("update shiftboss_finished set finished_at = finished_at - interval '70 seconds'")
-    [rate] = perform(read.throughput(authority=SYSTEM))
-    assert rate.minutes_ago == 1
-    assert perform(read.throughput(authority=SYSTEM, minutes=1)) == []
 
 
 @pytest.mark.requirement("C3", "L7")

@@ -12,7 +12,7 @@ from shiftboss.console.query import FIELDS
 from shiftboss.console.record import bounded
 from shiftboss.console.views import many
 from shiftboss.queue.states import WAITING
-from shiftboss.queue.store import read
+from shiftboss.queue.store import samples
 from shiftboss.queue.store.search import ALL, Order
 
 
@@ -59,7 +59,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "asked_query": asked.query,
         "reveal": may_reveal and (wanted is not asked or any(one.shows_arguments for one in shown)),
         "waiting": WAITING,
-        "cap": read.FINISHED_CAP,
+        "cap": samples.FINISHED_CAP,
         "counted_at": seen.counted_at,
     }
     return live.answer(request, "jobs", context)

@@ -8,7 +8,7 @@ from shiftboss.console.filters import BadFilter
 from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
-from shiftboss.queue.store import queues, read, samples
+from shiftboss.queue.store import queues, samples
 from shiftboss.queue.store.statement import run
 
 
@@ -33,6 +33,6 @@ def show(request: HttpRequest) -> HttpResponse:
         "stretch": stretch,
         "stretches": STRETCHES.values(),
         "queue": queue,
-        "cap": read.FINISHED_CAP,
+        "cap": samples.FINISHED_CAP,
     }
     return live.answer(request, "overview", context)

@@ -18,41 +18,11 @@ from shiftboss.queue.states import State
 from shiftboss.queue.store.statement import Statement
 from shiftboss.queue.store.statement import Verb as StoreVerb
 
-FINISHED_CAP = 100_000
-"""Finished jobs looked at for counts: the newest ones. A count that reached it is marked as capped."""
-
 PAGE = 50
 """Jobs on one page of a list."""
 
 RUNNING_BUDGET = 10_000
 """Running jobs looked at for what runs where: as many as 600 workers of 16 slots run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many jobs of a queue are in a state, and since when the oldest of them waits to run.
-
-    `oldest_seconds` is the age of the longest-waiting due time among available jobs, of the longest
-    running attempt among running ones, None elsewhere. `capped`: there are at least this many. `estimated`: there
-    are about this many.
-    """
-
-    queue: str
-    state: State
-    jobs: int
-    oldest_seconds: float | None
-    capped: bool
-    estimated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """Jobs that left a queue within the last minutes, by outcome, for one minute counted back from now."""
-
-    queue: str
-    minutes_ago: int
-    completed: int
-    not_completed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +88,6 @@ class RunningRow:
     jobs: int
 
 
-_COUNTS = Statement("counts", lambda queue, state, *rest: Count(queue, State(state), *rest))
-_THROUGHPUT = Statement("throughput", Rate)
 _WORKERS = Statement("workers", WorkerRow)
 _WORKER = Statement("worker", WorkerRow)
 _RUNNING = Statement("running", RunningRow)
@@ -129,18 +97,6 @@ _JOB = Statement("job", lambda id, queue, task, state, *rest: JobDetail(id, queu
 _REVISIONS = Statement("revisions", lambda revision, config: (int(revision), str(config)))
 _ATTEMPTS = Statement("attempts", AttemptRow)
 _EVENTS = Statement("events", EventRow)
-
-
-def counts(*, authority: Authority) -> StoreVerb[list[Count]]:
-    """Jobs per queue and state: live ones exactly, finished ones among the newest `FINISHED_CAP`."""
-    rows: list[Count] = yield _COUNTS.call(cap=FINISHED_CAP, **reach_of(authority))
-    return rows
-
-
-def throughput(*, authority: Authority, minutes: int = 15) -> StoreVerb[list[Rate]]:
-    """Finished jobs per queue and minute over the last `minutes`; minutes without any are left out."""
-    rows: list[Rate] = yield _THROUGHPUT.call(minutes=minutes, **reach_of(authority))
-    return rows
 
 
 def workers(*, authority: Authority) -> StoreVerb[list[WorkerRow]]:

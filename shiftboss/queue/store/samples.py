@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
-from shiftboss.queue.store import read
+from shiftboss.queue.states import State
 from shiftboss.queue.store.statement import Statement, Verb
 
 EVERY_SECONDS = 2.0
@@ -21,6 +21,9 @@ EVERY_SECONDS = 2.0
 
 REST = 50.0
 """For each second that a look took, a part is left alone for so many: a part takes 2 % of a core at most."""
+
+FINISHED_CAP = 100_000
+"""Finished jobs looked at for counts: the newest ones. A count that reached it is marked as capped."""
 
 WAITS_CAP = 1000
 """So many available jobs of a queue are counted at each look; of more the full count tells."""
@@ -56,6 +59,33 @@ LIGHT = (Part.WAITS, Part.WORKERS, Part.LEASES, Part.RATES)
 
 HEAVY = (Part.MINUTES, Part.COUNTS, Part.QUARANTINE, Part.FINISHED)
 """Parts whose time grows with the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many jobs of a queue are in a state, and since when the oldest of them waits to run.
+
+    `oldest_seconds` is the age of the longest-waiting due time among available jobs, of the longest
+    running attempt among running ones, None elsewhere. `capped`: there are at least this many. `estimated`: there
+    are about this many.
+    """
+
+    queue: str
+    state: State
+    jobs: int
+    oldest_seconds: float | None
+    capped: bool
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Jobs that left a queue within the last minutes, by outcome, for one minute counted back from now."""
+
+    queue: str
+    minutes_ago: int
+    completed: int
+    not_completed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +133,7 @@ def look(part: Part, *, authority: Authority) -> Verb[bool]:
 def _bounds(part: Part) -> dict[str, float]:
     match part:
         case Part.FINISHED:
-            return {"cap": read.FINISHED_CAP}
+            return {"cap": FINISHED_CAP}
         case Part.WAITS:
             return {"cap": WAITS_CAP}
         case Part.LEASES:
