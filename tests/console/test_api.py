@@ -71,7 +71,7 @@ def test_a_count_that_stops_at_its_limit_says_so(caller: Caller, monkeypatch: py
     for _ in range(3):
         making.completed(worker_id)
     assert told(caller.get("status"))["capped"] is False
-    monkeypatch.setattr(read, "FINISHED_CAP", 2)
+    monkeypatch.setattr(samples, "FINISHED_CAP", 2)
     for path in ("status", "queues"):
         assert told(caller.get(path))["capped"] is True
 
