@@ -17,7 +17,7 @@ up:
 test:
 	@.ci/environment dev
 	@.ci/browser
-	.venv/bin/python -m pytest -n 2
+	.venv/bin/python -m pytest -n 3
 
 check:
 	@.ci/environment dev
