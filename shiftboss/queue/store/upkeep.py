@@ -50,7 +50,7 @@ def stage(*, authority: Authority, limit: int = 5000) -> Verb[int]:
 
 
 def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
-    """Take jobs from expired leases: retryable at once, or quarantined at the loss limit.
+    """Take jobs from expired leases: retryable at once, or quarantined at the loss limit. In the order of their ids.
 
     Then the slots of limited queues are settled, so that none stays with a run that is over.
     """
@@ -63,7 +63,7 @@ def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
 
 def _reap(limit: int) -> Verb[list[Reaped]]:
     rows: list[Reaped] = yield _REAP.call(limit=limit)
-    return rows
+    return sorted(rows, key=lambda row: row.id)
 
 
 def quarantine_unknown(*, authority: Authority, seconds: float, limit: int = 1000) -> Verb[int]:
