@@ -50,7 +50,7 @@ def stage(*, authority: Authority, limit: int = 5000) -> Verb[int]:
 
 
 def reap(*, authority: Authority, limit: int = 1000) -> Verb[list[Reaped]]:
-    """Take jobs from expired leases: retryable at once, or quarantined at the loss limit. In the order of their ids.
+    """Take jobs from expired leases, told by id: retryable at once, or quarantined at the loss limit.
 
     Then the slots of limited queues are settled, so that none stays with a run that is over.
     """
