@@ -53,7 +53,7 @@ class Corners:
 def corners(operator: User) -> Corners:
     """Something in every corner of every page: long, narrow, wrong and hostile."""
     by = Person.of_user(operator, via=Via.CONSOLE)
-    worker = scenes.worker("default", "mail", LONG_QUEUE)
+    worker = scenes.worker("default", "mail", LONG_QUEUE, lease_seconds=600)
     scenes.heartbeat(worker, in_use=3, lag_ms=4000, losses=2, memory_kb=123_456, tainted=12, dropped=123_456)
     completed = scenes.completed_job(worker)
     execute("update shiftboss_finished set finished_at = finished_at - interval '2 minutes'")

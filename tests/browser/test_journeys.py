@@ -16,7 +16,7 @@ from tests.browser.conftest import WATCH, Opener, log_in, stepped_to
 from tests.browser.corners import ASKED, CHOSEN, PAGES, corners
 from tests.console import scenes, test_matrix
 from tests.console.rights import ACTS, NEEDS, RIGHTS
-from tests.store.making import rows
+from tests.store.making import rows, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("C3", "C4"), pytest.mark.django_db(transaction=True)]
 
@@ -39,7 +39,7 @@ def done(page: Page, said: str) -> None:
 
 @pytest.mark.requirement("L26")
 def test_the_keyboard_alone_goes_to_every_page_and_does_every_kind_of_act(opened: Opener, operator: User) -> None:
-    worker = scenes.worker("mail", pool="heavy")
+    worker = scenes.worker("mail", pool="heavy", lease_seconds=600)
     number = test_rights.a_backfill("pause_backfill")
     first, second, third, last = [scenes.job_in(State.QUARANTINED) for _ in range(4)]
     scheduled = scenes.job_in(State.SCHEDULED, queue="mail")
@@ -218,6 +218,7 @@ def test_without_javascript_every_act_is_done_on_a_phone_in_the_dark(opened: Ope
     undone = {}
     for name in (*first, "held-discards"):
         address = addresses.get(name) or test_matrix.opened_for(scene, name)[0]
+        says(scene.worker)  # the journey may take longer than its lease
         typed = {"reason": f"because of {name}", **TYPED.get(name, {})}
         page.goto(address)
         if RIGHTS[name]["operator"] != "yes":
