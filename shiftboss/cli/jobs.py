@@ -226,14 +226,12 @@ def list_jobs(given: argparse.Namespace) -> int:
     person = person_of(given)
     require(VIEW, by=person)
     which = {"queue": given.queue, "before": given.before, "after": given.after, "limit": given.limit}
-    if given.query is None:
-        page = listing.jobs(given.state or State, by=person, **which)
-    else:
-        try:
+    try:
+        if given.query is not None:
             revealing.search(given.query, by=person)
-            page = listing.found(given.query, given.state or State, by=person, **which)
-        except BadFilter as problem:
-            raise WrongUsage(str(problem)) from None
+        page = listing.jobs(given.state or State, text=given.query or "", by=person, **which)
+    except BadFilter as problem:
+        raise WrongUsage(str(problem)) from None
     if given.format == "json":
         print(as_json(page.as_object()))
         return 0

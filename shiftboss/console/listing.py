@@ -37,27 +37,20 @@ class Page:
 
 
 def jobs(
-    states: Iterable[State], *, queue: str | None, before: int | None, after: int | None, limit: int, by: Person
-) -> Page:
-    """The page of jobs in these states that lies before an id or after one, or the newest.
-
-    Where few of the jobs that are looked through are in these states, it has fewer, none even, and goes on from
-    `older` or `newer` all the same.
-    """
-    return _page(frozenset(states), (), queue=queue, before=before, after=after, limit=limit, by=by)
-
-
-def found(
-    text: str,
     states: Iterable[State],
     *,
+    text: str = "",
     queue: str | None,
     before: int | None,
     after: int | None,
     limit: int,
     by: Person,
 ) -> Page:
-    """The page of jobs in these states, as of `jobs`, that a query finds. Raises BadFilter, Lacking."""
+    """The page of jobs in these states, of those that a query finds, before an id or after one, or the newest.
+
+    Where few of the jobs that are looked through are meant, it has fewer, none even, and goes on from `older` or
+    `newer` all the same. Raises BadFilter, Lacking.
+    """
     asked = query.parse(text)
     for mistake in asked.mistakes:
         near = f" (nearest: {mistake.nearest})" if mistake.nearest else ""
@@ -67,25 +60,12 @@ def found(
     told = conditions.states(asked)
     wanted = frozenset(states) if told is None else frozenset(states) & told
     where = conditions.conditions(asked)
-    return _page(wanted, where, queue=queue, before=before, after=after, limit=limit, by=by)
-
-
-def _page(
-    states: frozenset[State],
-    where: tuple[Condition, ...],
-    *,
-    queue: str | None,
-    before: int | None,
-    after: int | None,
-    limit: int,
-    by: Person,
-) -> Page:
     if queue is not None:
         where = (Condition("queue", [queue]), *where)
     start = before if after is None else after
     result = run(
         search(
-            Search(states=states, conditions=where),
+            Search(states=wanted, conditions=where),
             authority=by.authority,
             beyond=None if start is None else Place(start),
             backwards=after is not None,

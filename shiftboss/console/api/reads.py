@@ -115,10 +115,9 @@ def jobs(request: HttpRequest, wanted: Query[schemas.WhichJobs]) -> Any:
     if wanted.q is not None:
         revealing.search(wanted.q, by=by)
     with bounded():
-        if wanted.q is not None:
-            page = listing.found(wanted.q, states, queue=queue, before=below, after=above, limit=limit, by=by)
-        else:
-            page = listing.jobs(states, queue=queue, before=below, after=above, limit=limit, by=by)
+        page = listing.jobs(
+            states, text=wanted.q or "", queue=queue, before=below, after=above, limit=limit, by=by
+        )
     return page.as_object()
 
 

@@ -20,10 +20,4 @@ select
         from jsonb_array_elements(after -> 'new') made
         where made -> 0 = to_jsonb(%(job_id)s::bigint)
         limit 1), '{}'))::text
-from newest
-where (%(act)s::text is null or act = %(act)s)
-    and (%(via)s::text is null or via = %(via)s)
--- part: audit_within
-    and (%(actor)s::text is null or position(lower(%(actor)s) in lower(actor_name)) > 0)
-order by id desc
-limit %(limit)s
+-- part: audit_narrowed
