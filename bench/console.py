@@ -234,7 +234,7 @@ def watched(address: str, session: str, viewers: int) -> Iterator[list[Answer]]:
     people = [threading.Thread(target=one, args=(number,)) for number in range(viewers)]
     for person in people:
         person.start()
-        time.sleep(2.0 / viewers)  # they did not all come at one moment
+        time.sleep(2.0 / viewers)  # a pace, not a wait: they did not all come at one moment
     yield answers
     over.set()
     for person in people:
@@ -316,7 +316,7 @@ def viewers(address: str, session: str, dsn: str, given: argparse.Namespace) -> 
     """Print what those who look cost PostgreSQL; whether they may cost that."""
     with watched(address, session, given.viewers) as answers:
         before, began = of_the_console(dsn), time.monotonic()
-        time.sleep(given.seconds)
+        time.sleep(given.seconds)  # the length of the measurement
         cost = (of_the_console(dsn) - before) / (time.monotonic() - began)
     verdict = "well" if cost <= MAY_SHARE else "too much"
     print(f"{given.viewers} viewers cost PostgreSQL {cost:.1%} of one core: {verdict}")

@@ -31,6 +31,8 @@ from shiftboss.queue.store.statement import run
 
 WAIT_SECONDS = 120
 LOOK_SECONDS = 0.2
+"""How often the record is asked what became of a command, which an agent on another host carries out."""
+
 ENDED_LIVES = 1000
 """So many of the newest are looked through for how each program ended last."""
 

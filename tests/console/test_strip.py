@@ -32,10 +32,7 @@ def vitals(page: str) -> dict[str, tuple[str, str, str]]:
     cells = re.findall(
         r'<dt><a href="([^"]*)">(.*?)</a></dt><dd>(.*?)</dd><dd class="small"><bdi>(.*?)</bdi>', strip_of(page)
     )
-    return {
-        name: tuple(words(text) for text in (value, detail, address))  # type: ignore[misc]
-        for address, name, value, detail in cells
-    }
+    return {name: (words(value), words(detail), words(address)) for address, name, value, detail in cells}
 
 
 def words(markup: str) -> str:

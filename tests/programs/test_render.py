@@ -5,6 +5,7 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from supervisor.options import ServerOptions
@@ -39,7 +40,7 @@ def parsed(home: Path, text: str) -> ServerOptions:
     return options
 
 
-def sections(options: ServerOptions) -> dict[str, object]:
+def sections(options: ServerOptions) -> dict[str, Any]:
     """supervisord's process configurations by name, one group each."""
     found = {}
     for group in options.process_group_configs:
@@ -64,9 +65,9 @@ def test_every_worker_of_every_pool_is_a_group_of_its_own(tmp_path: Path) -> Non
         "worker-quick-1",
     }
     worker = parts["worker-heavy-2"]
-    assert (worker.stopasgroup, worker.killasgroup) == (False, True)  # type: ignore[attr-defined]
-    assert worker.stopwaitsecs > 33  # type: ignore[attr-defined]
-    assert worker.command.endswith("shiftboss_worker --pool heavy")  # type: ignore[attr-defined]
+    assert (worker.stopasgroup, worker.killasgroup) == (False, True)
+    assert worker.stopwaitsecs > 33
+    assert worker.command.endswith("shiftboss_worker --pool heavy")
 
 
 def test_no_database_of_our_own_is_started_beside_a_given_one(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_any_word_of_a_command_arrives_as_it_was(tmp_path: Path, word: str) -> N
     command = ["/bin/echo", word, f"x{word}"]
     program = Program(name="odd", command=command, priority=1, stop_seconds=1)
     options = parsed(tmp_path, render.render(installation(tmp_path), [program]))
-    assert shlex.split(sections(options)["odd"].command)[-3:] == command  # type: ignore[attr-defined]
+    assert shlex.split(sections(options)["odd"].command)[-3:] == command
 
 
 @pytest.mark.parametrize("text", ["100%", "a,b", "it's", 'say "x" now', "%(here)s", "a=b", "", "ü"])
@@ -98,7 +99,7 @@ def test_any_text_in_the_environment_arrives_as_it_was(tmp_path: Path, text: str
         name="odd", command=["/bin/true"], priority=1, stop_seconds=1, environment={"ONE": text, "TWO": "2"}
     )
     options = parsed(tmp_path, render.render(installation(tmp_path), [program]))
-    assert sections(options)["odd"].environment == {"ONE": text, "TWO": "2"}  # type: ignore[attr-defined]
+    assert sections(options)["odd"].environment == {"ONE": text, "TWO": "2"}
 
 
 @pytest.mark.parametrize("folder", ["a b", "100%", "it's", "%(here)s", "x;y"])
@@ -108,7 +109,7 @@ def test_any_home_will_do(tmp_path: Path, folder: str) -> None:
     options = parsed(home, render.render(installation(home), found))
     assert options.logfile == str(home / "log" / "supervisord.log")
     web = sections(options)["web"]
-    assert web.stdout_logfile == "log/web.log"  # type: ignore[attr-defined]
+    assert web.stdout_logfile == "log/web.log"
 
 
 @pytest.mark.parametrize("folder", ["a ;b", "a #b", "a\nb", "end "])

@@ -343,7 +343,10 @@ def test_units_are_a_template_for_each_pool_and_one_target(pools: Callable[..., 
     assert conf_command(tmp_path, "--format", "systemd", "--user", ME, "--output", tmp_path, "--check") == (0, "")
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze to ask")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="systemd-analyze comes with systemd, which is not installed here",
+)
 def test_systemd_itself_finds_nothing_wrong_with_the_units(pools: Callable[..., None], tmp_path: Path) -> None:
     pools(default={"workers": 2, "memory_limit_mb": 512, "environment": AWKWARD | {"LINES": "a\nb"}})
     words = ["--format", "systemd", "--user", ME, "--env-file", tmp_path / "env", "--output", tmp_path]
