@@ -66,10 +66,6 @@ class Scoped:
         ]
         return " of ".join(parts)
 
-    def holds(self, *, queue: str, owner: str | None) -> bool:
-        """Whether a job of this queue and owner is within it."""
-        return (self.queues is None or queue in self.queues) and (self.owners is None or owner in self.owners)
-
 
 def _names(of_what: str, given: Iterable[str] | None) -> frozenset[str] | None:
     if given is None:

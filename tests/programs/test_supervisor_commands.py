@@ -14,13 +14,13 @@ from shiftboss.management.listener import orders_of, pool_of, user_of
 from shiftboss.queue.store import commands
 from shiftboss.queue.store.commands import Claim, CommandRow, Order
 from shiftboss.queue.store.statement import run
-from shiftboss.supervisor_conf import incarnations, render
+from shiftboss.supervisor_conf import render
 from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
 from shiftboss.supervisor_conf.watch import Watch
 from tests.processes import runs
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
 from tests.programs.test_render import installation
-from tests.programs.test_supervisor_listener import Watching, program
+from tests.programs.test_supervisor_listener import Watching, program, serving
 from tests.store import making
 from tests.store.conftest import COMMITTED
 from tests.waiting import wait_for
@@ -42,10 +42,7 @@ FOUND = [
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Supervisord]:
     """A supervisord with a worker that drains for ever, one that is not started, and others."""
-    incarnations.make_folders(tmp_path, FOUND)
-    file = tmp_path / "supervisord.conf"
-    file.write_text(render.render(installation(tmp_path), FOUND))
-    with supervisord(file, render.socket_path(tmp_path)) as running:
+    with serving(tmp_path, FOUND) as running:
         running.pid_of("worker-default-1")
         running.pid_of("web")
         yield running

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,20 @@ FOUND = [
 ]
 
 
+@contextmanager
+def serving(home: Path, found: list[Program]) -> Iterator[Supervisord]:
+    """A supervisord that runs these programs in this home."""
+    incarnations.make_folders(home, found)
+    file = home / "supervisord.conf"
+    file.write_text(render.render(installation(home), found))
+    with supervisord(file, render.socket_path(home)) as running:
+        yield running
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Supervisord]:
     """A supervisord with a worker, a program that fails at once and one that stays."""
-    incarnations.make_folders(tmp_path, FOUND)
-    file = tmp_path / "supervisord.conf"
-    file.write_text(render.render(installation(tmp_path), FOUND))
-    with supervisord(file, render.socket_path(tmp_path)) as running:
+    with serving(tmp_path, FOUND) as running:
         yield running
 
 

@@ -327,5 +327,3 @@ def test_a_scope_is_of_queues_or_owners_or_both_and_may_hold_nothing() -> None:
         Scoped()
     assert reach_of(Scoped(queues=())) == {"owner": None, "queues": [], "owners": None}
     assert Scoped(queues=["a", "b"]) == Scoped(queues={"b", "a"})
-    assert Scoped(queues=["a"]).holds(queue="a", owner=None)
-    assert not Scoped(owners=["a"]).holds(queue="a", owner=None)

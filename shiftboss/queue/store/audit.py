@@ -144,7 +144,7 @@ def entries(
         within = None
     asked = _ENTRIES if job_id is None else _OF_JOB
     rows: list[AuditRow] = yield asked.call(
-        **({} if job_id is None else {"job_id": job_id}),
+        job_id=job_id,
         queue=queue,
         act=act,
         via=via,
