@@ -112,7 +112,8 @@ WATCH = """
 addEventListener("DOMContentLoaded", () =>
   new MutationObserver((all) => {
     for (const { target, addedNodes } of all)
-      if (addedNodes.length && target.matches(".news[role=status]")) window.announced = target.textContent;
+      if (addedNodes.length && target.matches(".news[role=status]"))
+        document.documentElement.dataset.announced = target.textContent;
   }).observe(document, { childList: true, subtree: true }));
 """
 """A status is announced when something is put into it after the page was loaded."""

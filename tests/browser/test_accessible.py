@@ -142,7 +142,7 @@ def after_a_refresh(page: Page) -> list[str]:
     with page.expect_response(lambda response: response.request.headers.get("hx-request") == "true") as answer:
         page.keyboard.press(".")
     assert answer.value.status == 200
-    page.wait_for_function("document.getElementById('live').hasAttribute('hx-headers')")
+    expect(page.locator("#live[hx-headers]")).to_be_attached()
     styled = page.locator("#live [style]:not([data-chart] *), script:not([src])")
     return [f"inline: {one}" for one in styled.evaluate_all("all => all.map(one => one.outerHTML)")]
 

@@ -4,6 +4,8 @@ phone in the dark, as a viewer, and as somebody who has not logged in.
 `test_accessible` opens and leaves every form above a page by keyboard.
 """
 
+import re
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Page, expect
@@ -34,7 +36,7 @@ TYPED = {
 
 def done(page: Page, said: str) -> None:
     """What was done is said aloud."""
-    page.wait_for_function("said => window.announced?.includes(said)", arg=said)
+    expect(page.locator("html")).to_have_attribute("data-announced", re.compile(re.escape(said)))
 
 
 @pytest.mark.requirement("L26")
