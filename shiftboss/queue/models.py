@@ -403,6 +403,7 @@ class Host(Window):
         # One for each act; `shiftboss.acts` asks for them.
         permissions = [
             ("drain_program", "Can drain programs of hosts"),
+            ("release_hold", "Can release programs that are held back"),
             ("restart_program", "Can restart programs of hosts"),
             ("scale_pool", "Can scale pools of workers"),
             ("start_program", "Can start programs of hosts"),
@@ -464,6 +465,31 @@ class Command(Window):
         abstract = False
         app_label = "shiftboss"
         db_table = "shiftboss_command"
+
+
+class Hold(Window):
+    """A program that crashed in a loop and is, or was, held back."""
+
+    id = models.BigAutoField(primary_key=True)
+    host = models.TextField()
+    program = models.TextField()
+    pool = models.TextField(null=True)
+    step = models.IntegerField()
+    held_at = models.DateTimeField()
+    until = models.DateTimeField()
+    evidence = models.JSONField()
+    poison_job = models.BigIntegerField(null=True)
+    fence = models.BigIntegerField()
+    stopped_at = models.DateTimeField(null=True)
+    released_at = models.DateTimeField(null=True)
+    released_as = models.TextField(null=True)
+    released_by = models.TextField(null=True)
+    taken_up_at = models.DateTimeField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_hold"
 
 
 class Audit(Window):
