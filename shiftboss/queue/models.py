@@ -442,6 +442,71 @@ class Process(Window):
         db_table = "shiftboss_process"
 
 
+class Roll(Window):
+    """A rolling restart of workers."""
+
+    id = models.BigAutoField(primary_key=True)
+    pool = models.TextField(null=True)
+    reason = models.TextField()
+    asked_by = models.TextField()
+    asked_at = models.DateTimeField()
+    code_wanted = models.TextField(null=True)
+    state = models.TextField()
+    why = models.TextField(null=True)
+    silent = ArrayField(models.TextField())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_roll"
+        permissions = [("roll_pool", "Can restart the workers of pools one after the other")]
+
+
+class RollStep(Window):
+    """One worker of a rolling restart."""
+
+    pk = models.CompositePrimaryKey("roll_id", "number")
+    roll_id = models.BigIntegerField()
+    number = models.IntegerField()
+    host = models.TextField()
+    program = models.TextField()
+    pool = models.TextField()
+    state = models.TextField()
+    launcher = models.IntegerField(null=True)
+    launcher_after = models.IntegerField(null=True)
+    worker_after = models.BigIntegerField(null=True)
+    code_before = models.TextField(null=True)
+    code_after = models.TextField(null=True)
+    fence = models.BigIntegerField(null=True)
+    began_at = models.DateTimeField(null=True)
+    moved_at = models.DateTimeField(null=True)
+    why = models.TextField(null=True)
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_roll_step"
+
+
+class Scale(Window):
+    """How many workers of a pool are to run on a host."""
+
+    pk = models.CompositePrimaryKey("host", "pool")
+    host = models.TextField()
+    pool = models.TextField()
+    count = models.IntegerField()
+    workers = models.IntegerField()
+    set_by = models.TextField()
+    set_at = models.DateTimeField()
+    automatic = models.BooleanField()
+
+    class Meta(Window.Meta):
+        abstract = False
+        app_label = "shiftboss"
+        db_table = "shiftboss_scale"
+
+
 class Command(Window):
     """What a person has asked of a program or a pool of a host."""
 

@@ -320,7 +320,7 @@ def address() -> str:
 
 
 EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"]
-EMPTIED += ["sample", "histogram", "mark", "host", "process", "command"]
+EMPTIED += ["sample", "histogram", "mark", "host", "process", "command", "roll", "scale"]
 
 
 def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = ()) -> int:
