@@ -170,16 +170,16 @@ class Scene:
         return [str(trial.point) for trial, mortal in self.mortals.items() if not mortal.is_dead]
 
     def _wait_for_handler(self, trial: Trial) -> None:
-        who = f"{self.jobs[trial][0]}.1"
-        wait_for(lambda: self.house.wrote("began")[who], seconds=60)
+        attempts_of = f"{self.jobs[trial][0]}."
+        wait_for(lambda: any(who.startswith(attempts_of) for who in self.house.wrote("began")), seconds=60)
 
     def _take_lease(self, trial: Trial) -> None:
         """Let the lease of the trial's keeper run out and be reaped, though it renews it."""
         [job_id] = self.jobs[trial]
         # Nobody is to claim it again before the keeper is dead, least of all that one.
         run(queues.pause(self.queues[trial], authority=SYSTEM, by="test", reason="the lease is taken"))
-        held = [Lease(job_id, 1)]
-        worker = job(job_id).worker_id
+        found = job(job_id)
+        worker, held = found.worker_id, [Lease(job_id, found.fence)]
         assert worker is not None
 
         def is_out() -> bool:
