@@ -311,7 +311,7 @@ def _hosts(person: Person) -> list[HostRow]:
 
 def _last_ends(person: Person) -> dict[tuple[str, str], ProcessRow]:
     found: dict[tuple[str, str], ProcessRow] = {}
-    for life in run(processes.lives(authority=person.authority, ended=True, limit=ENDED_LIVES)):
+    for life in run(processes.lives(authority=person.authority, ended=True, logs=False, limit=ENDED_LIVES)):
         if not life.asked:
             found.setdefault((life.host, life.program), life)
     return found

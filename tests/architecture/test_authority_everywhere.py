@@ -251,6 +251,8 @@ class Scene:
             "limit": 5,
             "lives": [Life(program="web", launcher=1, started=1.0)],
             "name": "web-1",
+            "pool": "default",
+            "program": "web",
             "programs": [],
             "trouble": None,
             "limits": {"victims-queue": Limit(2)} if verb == "apply_settings" else AGAIN,

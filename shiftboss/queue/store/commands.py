@@ -12,6 +12,12 @@ from shiftboss.queue.store.statement import Statement, Verb
 EXPIRE_SECONDS = 30.0
 """What no agent has taken by then is not done any more."""
 
+FOLLOW_SECONDS = 600.0
+"""Whoever has asked for a log may look at it again for so long; the audit has that once."""
+
+REACH = 2000
+"""Of all commands so many of the newest are looked through for those of one program."""
+
 MOST_AT_ONCE = 10
 MAX_PROGRESS = 500
 
@@ -79,9 +85,11 @@ def _first(value: Any) -> Any:
 
 _ASK = Statement("ask_host", Asked)
 _CLAIM = Statement("claim_commands", Claim)
+_TAIL_AGAIN = Statement("tail_again", _first)
 _SAY = Statement("say_command", _first)
 _END = Statement("end_command", _first)
 _COMMANDS = Statement("commands", _command)
+_OF_PROGRAM = Statement("program_commands", _command)
 _FORGET = Statement("forget_commands", _first)
 
 
@@ -98,6 +106,15 @@ def ask(order: Order, *, authority: Authority, by: str, seconds: float = EXPIRE_
         seconds=seconds,
     )
     return rows[0]
+
+
+def tail_again(command_id: int, *, authority: Authority, by: str) -> Verb[bool]:
+    """Have a log read again by the command that asked for it; False where it is too old, another's, or under way."""
+    require_system(authority, "ask a host")
+    rows: list[int] = yield _TAIL_AGAIN.call(
+        command_id=command_id, by=by, within_seconds=FOLLOW_SECONDS, expire_seconds=EXPIRE_SECONDS
+    )
+    return bool(rows)
 
 
 def claim(*, authority: Authority, host: str, fence: int, limit: int = MOST_AT_ONCE) -> Verb[list[Claim]]:
@@ -136,6 +153,17 @@ def commands(*, authority: Authority, host: str | None = None, limit: int = 50) 
     """Commands of a host, or of all, the newest first."""
     require_system(authority, "commands")
     rows: list[CommandRow] = yield _COMMANDS.call(command_id=None, host=host, limit=limit)
+    return rows
+
+
+def asked_of(
+    program: str, *, authority: Authority, host: str, pool: str | None, limit: int = 20
+) -> Verb[list[CommandRow]]:
+    """What was asked of a program of a host or of its pool, but for its log, the newest first."""
+    require_system(authority, "commands")
+    rows: list[CommandRow] = yield _OF_PROGRAM.call(
+        host=host, program=program, pool=pool, reach=REACH, limit=limit
+    )
     return rows
 
 

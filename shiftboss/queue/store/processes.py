@@ -93,11 +93,18 @@ def lives(
     host: str | None = None,
     program: str | None = None,
     ended: bool | None = None,
+    life_id: int | None = None,
+    logs: bool = True,
     limit: int = 100,
 ) -> Verb[list[ProcessRow]]:
-    """Lives, the newest first; of all, of a host, of a program; those that have ended, or have not."""
+    """Lives, the newest first; of all, of a host, of a program; those that have ended, or have not; or one.
+
+    Without `logs` their `log` is None, whatever is kept of it: each may be long.
+    """
     require_system(authority, "lives")
-    rows: list[ProcessRow] = yield _LIVES.call(host=host, program=program, ended=ended, limit=limit)
+    rows: list[ProcessRow] = yield _LIVES.call(
+        host=host, program=program, ended=ended, life_id=life_id, logs=logs, limit=limit
+    )
     return rows
 
 
