@@ -37,6 +37,15 @@ class Pool:
     isolated: int = setting(
         2, "jobs with isolation `process` that a worker runs at once, each in an executor to itself"
     )
+    max_jobs: int | None = setting(
+        None, "jobs after which an executor makes room for a fresh one, once what runs in it has ended"
+    )
+    max_rss_mb: int | None = setting(
+        None, "memory of an executor above which it makes room for a fresh one after a job"
+    )
+    max_worker_rss_mb: int | None = setting(
+        None, "memory of a worker's programs together above which it drains and ends, and is started anew"
+    )
     environment: Mapping[str, str] = setting(
         dict,
         "what the workers have in their environment beside what they inherit; it is written into the supervisor's "
@@ -89,7 +98,7 @@ class Config:
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
         "worker pools by name: `queues`, `workers`, `max_workers`, `processes`, `threads`, `isolated`, "
-        "`environment`, `user`, `memory_limit_mb`, `trust`",
+        "`max_jobs`, `max_rss_mb`, `max_worker_rss_mb`, `environment`, `user`, `memory_limit_mb`, `trust`",
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,
@@ -183,6 +192,20 @@ def _patterns(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+SMALLEST_MEMORY_MB = 128
+"""Less than a worker has once Django is loaded."""
+LARGEST_MEMORY_MB = 16 * 1024 * 1024
+
+_WHERE_GIVEN = (
+    ("max_workers", 1, 1000),
+    ("max_jobs", 1, 10**9),
+    ("max_rss_mb", SMALLEST_MEMORY_MB, LARGEST_MEMORY_MB),
+    ("max_worker_rss_mb", SMALLEST_MEMORY_MB, LARGEST_MEMORY_MB),
+    ("memory_limit_mb", SMALLEST_MEMORY_MB, LARGEST_MEMORY_MB),
+)
+"""Settings of a pool that are whole numbers within these bounds, or None."""
+
+
 def _pool(name: str, given: Any) -> Pool:
     where = f'SHIFTBOSS["POOLS"][{name!r}]'
     if not isinstance(given, Mapping):
@@ -202,9 +225,14 @@ def _pool(name: str, given: Any) -> Pool:
         value = getattr(pool, key)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ConfigError(f"{where}[{key!r}] must be a whole number from {low} to {high}, not {value!r}")
+    for key, low, high in _WHERE_GIVEN:
+        value = getattr(pool, key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high
+        ):
+            said = f"a whole number from {low} to {high}, or None"
+            raise ConfigError(f"{where}[{key!r}] must be {said}, not {str(value)[:120]!r}")
     most = pool.max_workers
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 1000):
-        raise ConfigError(f"{where}['max_workers'] must be a whole number from 1 to 1000, or None, not {most!r}")
     if most is not None and most < pool.workers:
         raise ConfigError(
             f"{where}['max_workers'] ({most}) must be at least its 'workers' ({pool.workers}): raise the one or "
@@ -212,11 +240,6 @@ def _pool(name: str, given: Any) -> Pool:
         )
     _check_surroundings(where, pool)
     return pool
-
-
-SMALLEST_MEMORY_MB = 128
-"""Less than a worker has once Django is loaded."""
-LARGEST_MEMORY_MB = 16 * 1024 * 1024
 
 
 def _check_surroundings(where: str, pool: Pool) -> None:
@@ -232,7 +255,7 @@ def _check_surroundings(where: str, pool: Pool) -> None:
             # What is wrong may be a secret: it is not shown.
             what = "holds a NUL" if isinstance(text, str) else f"is a {type(text).__name__}"
             raise ConfigError(f"{where}['environment'][{name!r}] {what}: give a text such as '4'")
-    user, trust, memory = pool.user, pool.trust, pool.memory_limit_mb
+    user, trust = pool.user, pool.trust
     if user is not None and not (
         isinstance(user, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user)
     ):
@@ -240,13 +263,6 @@ def _check_surroundings(where: str, pool: Pool) -> None:
     if trust is not None and not (isinstance(trust, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", trust)):
         said = "1 to 40 letters, digits and _ . -"
         raise ConfigError(f"{where}['trust'] must be a label of {said}, not {str(trust)[:120]!r}")
-    if memory is not None and (
-        isinstance(memory, bool)
-        or not isinstance(memory, int)
-        or not SMALLEST_MEMORY_MB <= memory <= LARGEST_MEMORY_MB
-    ):
-        said = f"a whole number from {SMALLEST_MEMORY_MB} to {LARGEST_MEMORY_MB}, or None"
-        raise ConfigError(f"{where}['memory_limit_mb'] must be {said}, not {str(memory)[:120]!r}")
 
 
 def _queue(name: str, given: Any) -> QueueOptions:

@@ -120,6 +120,9 @@ POOLS: dict[str, tuple[Any, str]] = {
     "a user that is a number": ({"io": {"user": 33}}, r"'io'.*'user'.*name of a user"),
     "a user with a colon": ({"io": {"user": "a:b"}}, r"'io'.*'user'.*name of a user"),
     "less memory than Django takes": ({"io": {"memory_limit_mb": 16}}, r"'memory_limit_mb'.*from 128 to"),
+    "an executor for no job": ({"io": {"max_jobs": 0}}, r"'max_jobs'.*from 1 to"),
+    "an executor too small to start": ({"io": {"max_rss_mb": 100}}, r"'max_rss_mb'.*from 128 to"),
+    "a worker of half a megabyte": ({"io": {"max_worker_rss_mb": 0.5}}, r"'max_worker_rss_mb'.*whole number"),
     "memory that is text": ({"io": {"memory_limit_mb": "2G"}}, r"'memory_limit_mb'.*whole number"),
     "a trust that is a sentence": ({"io": {"trust": "not at all"}}, r"'io'.*'trust'.*must be a label"),
 }

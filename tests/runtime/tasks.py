@@ -108,6 +108,22 @@ def tick(name: Any) -> None:
         time.sleep(0.01)
 
 
+_hoard: list[bytes] = []
+
+
+@task
+def hoard(megabytes: int) -> int:
+    """Hold so much more memory for ever; tells the process."""
+    _hoard.append(b"x" * (megabytes << 20))
+    return os.getpid()
+
+
+@task(isolation="process")
+def hoard_alone(megabytes: int) -> int:
+    """As `hoard`, in an executor to itself."""
+    return int(hoard.func(megabytes))
+
+
 @task(isolation="thread")
 async def wait_in_a_thread() -> str:
     """A coroutine with a loop to itself."""

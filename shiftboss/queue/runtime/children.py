@@ -1,8 +1,9 @@
 """The keeper's child processes: executors and the sentinel.
 
 *Shared* executors are replaced when they die. *Solo* ones have one thread, for jobs that ask for an executor to
-themselves; they are started when such jobs are there, and ended when none has come for a while. *Tainted* ones
-have been replaced already and wait for their end (escalation.py).
+themselves; they are started when such jobs are there, and ended when none has come for a while. *Retired* ones
+have done enough (wear.py) and *tainted* ones hold a deaf job (escalation.py): both have been replaced already, and
+wait for the end of what runs in them.
 """
 
 import asyncio
@@ -50,6 +51,7 @@ class Children:
     ) -> None:
         self.shared: list[ExecutorProcess] = []
         self.solo: list[ExecutorProcess] = []
+        self.retired: list[ExecutorProcess] = []
         self.tainted: list[ExecutorProcess] = []
         self.overrun = False
         self.losses = 0
@@ -85,7 +87,7 @@ class Children:
     @property
     def executors(self) -> list[ExecutorProcess]:
         """All of them."""
-        return [*self.shared, *self.solo, *self.tainted]
+        return [*self.shared, *self.solo, *self.retired, *self.tainted]
 
     @property
     def ready(self) -> list[ExecutorProcess]:
@@ -95,7 +97,8 @@ class Children:
     @property
     def in_use(self) -> int:
         """Slots that have a job; a solo executor with a job counts as one, as far as there are slots."""
-        used = sum(min(len(executor.in_hand), executor.threads) for executor in (*self.shared, *self.solo))
+        serving = (*self.shared, *self.solo, *self.retired)
+        used = sum(min(len(executor.in_hand), executor.threads) for executor in serving)
         return min(used, self._config.slots)
 
     @property
@@ -124,6 +127,33 @@ class Children:
             if executor.ready and not executor.in_hand and executor.idle_since < before:
                 executor.dismiss()
 
+    def retire(self, executor: ExecutorProcess, why: str) -> None:
+        """It gets no more jobs, another takes its place, and it is ended once it has none in hand.
+
+        One that suspects wait for goes on, and so does one for which there is no room among the retired: there are
+        no more than the worker has shared ones, however long what runs in them takes.
+        """
+        if self._stopping or not executor.ready or executor.reserved:
+            return
+        if executor in self.solo and not executor.in_hand:
+            self._log_retired(executor, why)
+            executor.dismiss()
+        elif executor in self.shared and len(self.retired) < self._config.processes:
+            self._log_retired(executor, why)
+            self.shared.remove(executor)
+            self.retired.append(executor)
+            executor.empty()
+            self._start_executor()
+
+    def dismiss_retired(self) -> None:
+        """End retired executors that have nothing in hand any more."""
+        for executor in self.retired:
+            if executor.answers and not executor.in_hand and not executor.dismissed:
+                executor.dismiss()
+
+    def _log_retired(self, executor: ExecutorProcess, why: str) -> None:
+        log.info("executor.retired", extra={"pid": executor.pid, "why": why, "jobs": executor.jobs})
+
     def taint(self, executor: ExecutorProcess) -> None:
         """A job in it is deaf: it gets no more of them, another takes its place, and it is ended as `put_down`
         says. Where as many shared ones as `processes` wait for that already, the worker gives up instead."""
@@ -138,10 +168,10 @@ class Children:
             self._give_up()
             return
         log.warning("executor.tainted", extra={"pid": executor.pid, "neighbours": len(executor.neighbours)})
-        (self.solo if executor.solo else self.shared).remove(executor)
+        replaced = self._remove(executor)
         self.tainted.append(executor)
         executor.taint()
-        if not executor.solo and not self._stopping:
+        if not replaced and not executor.solo and not self._stopping:
             self._start_executor()
 
     def put_down(self, executor: ExecutorProcess) -> None:
@@ -225,6 +255,7 @@ class Children:
         except OSError as error:
             log.error("executor.not_started", extra={"error": str(error)})
             self._remove(executor)
+            self._places.append(executor.place)
             self._start_again(executor, failed=True)
             self._hear(executor, {})  # a job may wait for this one to itself
         else:
@@ -241,6 +272,7 @@ class Children:
 
     def _on_death(self, executor: ExecutorProcess, death: Death) -> None:
         replaced = self._remove(executor)
+        self._places.append(executor.place)
         expected = self._stopping or executor.dismissed
         in_hand = [held.job.id for held in (*death.started, *death.ended)]
         event = "executor.ended" if expected else "executor.died"
@@ -258,11 +290,10 @@ class Children:
 
     def _remove(self, executor: ExecutorProcess) -> bool:
         """Forget an executor; True where another has taken its place already."""
-        self._places.append(executor.place)
-        for group in (self.shared, self.solo, self.tainted):
+        for group in (self.shared, self.solo, self.retired, self.tainted):
             if executor in group:
                 group.remove(executor)
-                return group is self.tainted
+                return group is self.retired or group is self.tainted
         return True
 
     def _backoff_seconds(self, held: Held) -> float:

@@ -21,6 +21,9 @@ class KeeperConfig:
     processes: int
     threads: int
     isolated: int
+    max_jobs: int | None
+    max_rss_mb: int | None
+    max_worker_rss_mb: int | None
     lease_seconds: float
     heartbeat_seconds: float
     poll_seconds: float

@@ -95,6 +95,7 @@ class ExecutorProcess(asyncio.Protocol):
         self.dismissed = False
         self.is_put_down = False
         self.idle_since = clock()
+        self.jobs = 0
         self.tainted_at = 0.0
         self.reserved = False
         self.in_hand: dict[int, Held] = {}
@@ -272,10 +273,14 @@ class ExecutorProcess(asyncio.Protocol):
         """Jobs in hand that have not begun."""
         return [one for one in self.in_hand.values() if not self.began_at(one)]
 
-    def taint(self) -> None:
+    def empty(self) -> None:
         """It gets no more jobs; those that have not begun are given back. `answers` says that it has heard."""
-        self.tainted_at = self._clock()
         self.send({"give_back": True})
+
+    def taint(self) -> None:
+        """As `empty`, with the time of it."""
+        self.tainted_at = self._clock()
+        self.empty()
 
     def dismiss(self) -> None:
         """End it, idle as it is; its death is expected."""

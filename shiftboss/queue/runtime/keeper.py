@@ -46,6 +46,8 @@ from shiftboss.queue.runtime.pulse import Pulse
 from shiftboss.queue.runtime.reporter import Reporter
 from shiftboss.queue.runtime.revisions import Revisions
 from shiftboss.queue.runtime.said import milliseconds, outcome_of
+from shiftboss.queue.runtime.wear import LOOK_SECONDS as WEAR_LOOK_SECONDS
+from shiftboss.queue.runtime.wear import Wear
 
 log = logging.getLogger("shiftboss.keeper")
 
@@ -80,6 +82,7 @@ class Keeper:
             holdings=self._holdings,
             children=self._children,
         )
+        self._wear = Wear(config=config, children=self._children, give_up=self._begin_to_stop)
         self._intake = self._new_intake(lambda: self._dispatcher.appetite(self._children.shared), rested=False)
         self._solo_intake = self._new_intake(
             lambda: self._dispatcher.solo_appetite(self._children.solo), rested=True
@@ -133,7 +136,7 @@ class Keeper:
             await self._say_goodbye()
             await self._children.close()
             log.info("keeper.stopped")
-        if (failure := self._children.failure) is not None:
+        if (failure := self._children.failure or self._wear.failure) is not None:
             raise RuntimeError(failure)
 
     def _new_intake(self, appetite: Callable[[], int], *, rested: bool) -> Intake:
@@ -145,6 +148,7 @@ class Keeper:
         return (
             Loop("surplus", self._give_back_surplus, every_seconds=0.5).run(self._stop),
             Loop("escalate", self._escalation.run_once, every_seconds=LOOK_SECONDS).run(self._ended),
+            Loop("wear", self._wear.run_once, every_seconds=WEAR_LOOK_SECONDS).run(self._stop),
             Loop("stage", self._stage, every_seconds=config.stage_seconds * UPKEEP_SHARE).run(self._stop),
             Loop("reap", self._reap, every_seconds=config.reap_seconds * UPKEEP_SHARE).run(self._stop),
             Loop("notes", self._notebook.run_once, every_seconds=0.2).run(self._ended),
@@ -225,6 +229,9 @@ class Keeper:
             for outcome in outcomes:
                 self._on_outcome(executor, *outcome)
             self._dispatcher.moved()
+            self._wear.ended(executor, len(outcomes))
+        if self._children.retired:
+            self._children.dismiss_retired()
         if executor.reserved and not executor.in_hand:
             executor.reserved = False
         self._deal()
