@@ -5,9 +5,9 @@ from django.db import migrations, models
 
 SCHEMA = """
 -- A rolling restart: workers are drained, stopped and started one after the other over all hosts: begin_roll.sql.
--- The agent whose host has the step in hand moves it (move_step.sql); it ends with its last step, with one that
--- fails (`stopped`, and `why`), or as a person says (`cancelled`). `silent`: hosts that had workers of the pool and no
--- agent to do it.
+-- The agent whose host has the step in hand moves it: move_step.sql. A roll ends with its last step, with one that
+-- fails (`stopped`, and `why`), or as a person says (`cancelled`). `silent`: hosts that have workers of the pool,
+-- and no agent that could restart them.
 create table shiftboss_roll (
     id bigint generated always as identity primary key,
     pool text,
@@ -27,7 +27,7 @@ create unique index shiftboss_roll_running on shiftboss_roll ((true)) where stat
 
 -- `launcher` is of the life that is to end, `launcher_after` of the one that is to prove itself.
 create table shiftboss_roll_step (
-    roll_id bigint not null references shiftboss_roll on delete cascade,
+    roll_id bigint not null,
     number integer not null,
     host text not null,
     program text not null,

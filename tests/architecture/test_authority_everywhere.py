@@ -33,6 +33,7 @@ from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.processes import Life
+from shiftboss.queue.store.rolls import Move
 from shiftboss.queue.store.queues import Limit
 from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.search import Search
@@ -236,7 +237,13 @@ class Scene:
             # Of one job no list is cut short, and nothing is read.
             "job_id": None if call.name == "audit.reach" else self.waiting,
             "agent": Agent(name="web-1", hostname="web-1", pid=1, home="/", code_version=None, lease_seconds=9.0),
+            "code_wanted": None,
             "command_id": 1,
+            "count": 1,
+            "of": None,
+            "to": Move(to="draining"),
+            "roll_id": 1,
+            "why": "jobs wait",
             "failed": False,
             "fence": 1,
             "order": Order(host="web-1", verb="start", program="web"),

@@ -320,7 +320,7 @@ def address() -> str:
 
 
 EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "purge", "waiter", "revision"]
-EMPTIED += ["sample", "histogram", "mark", "host", "process", "command", "roll", "scale"]
+EMPTIED += ["sample", "histogram", "mark", "host", "process", "command", "hold", "roll", "roll_step", "scale"]
 
 
 def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = ()) -> int:
