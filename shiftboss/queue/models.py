@@ -395,6 +395,7 @@ class Host(Window):
     trouble = models.TextField(null=True)
     programs = models.JSONField()
     dropped = models.BigIntegerField()
+    resources = models.JSONField(null=True)
 
     class Meta(Window.Meta):
         abstract = False

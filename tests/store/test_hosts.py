@@ -8,6 +8,7 @@ import pytest
 
 from shiftboss import Owner, Scoped
 from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.shortage import Shortage
 from shiftboss.queue.store import hosts, processes, workers
 from shiftboss.queue.store.hosts import Agent, HostRow
 from shiftboss.queue.store.processes import Life, ProcessRow
@@ -69,6 +70,18 @@ def test_a_host_has_one_agent_until_its_lease_is_over(perform: Perform) -> None:
     assert (host().pid, host().alive) == (12, True)
     assert not beaten(first)
     assert beaten(first + 1)
+
+
+@pytest.mark.requirement("L28")
+def test_what_a_host_runs_short_of_is_known_as_long_as_its_agent_lives(perform: Perform) -> None:
+    fence = taken()
+    assert (host().resources, host().short_of) == (None, ())
+    full = {"disks": [{"of": ["home"], "total_kb": 1000, "free_kb": 1}]}
+    sees: dict[str, Any] = {"programs": [], "trouble": None, "resources": full}
+    assert perform(hosts.beat("web-1", authority=SYSTEM, fence=fence, **sees))
+    assert (host().resources, host().short_of) == (full, (Shortage("disk", "home", 99),))
+    expired()
+    assert host().short_of == ()
 
 
 def test_an_agent_whose_lease_is_over_is_the_agent_no_more(perform: Perform) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shiftboss.queue.authority import Authority, require_system
+from shiftboss.queue.shortage import Shortage, shortages
 from shiftboss.queue.store.statement import Statement, Verb
 
 
@@ -39,13 +40,20 @@ class HostRow:
     trouble: str | None
     programs: list[dict[str, Any]]
     dropped: int
+    resources: dict[str, Any] | None
     alive: bool
     heartbeat_age_seconds: float
+
+    @property
+    def short_of(self) -> tuple[Shortage, ...]:
+        """What it runs short of; of a host whose agent is silent nothing is known."""
+        return shortages(self.resources) if self.alive else ()
 
 
 def _host(*row: Any) -> HostRow:
     values = list(row)
     values[11] = json.loads(values[11])
+    values[13] = values[13] and json.loads(values[13])
     return HostRow(*values)
 
 
@@ -80,15 +88,22 @@ def beat(
     fence: int,
     programs: Sequence[Mapping[str, Any]],
     trouble: str | None,
+    resources: Mapping[str, Any] | None = None,
     dropped: int = 0,
 ) -> Verb[bool]:
     """Say that the agent lives and what it sees; False where it is not the host's agent any more.
 
-    `dropped` is how many more lives it could not remember since the last time.
+    `resources` is what is left of what programs need; `dropped`, how many more lives it could not remember since
+    the last time.
     """
     require_system(authority, "beat for a host")
     rows: list[int] = yield _BEAT.call(
-        name=name, fence=fence, programs=json.dumps(list(programs)), trouble=trouble, dropped=dropped
+        name=name,
+        fence=fence,
+        programs=json.dumps(list(programs)),
+        trouble=trouble,
+        resources=None if resources is None else json.dumps(dict(resources)),
+        dropped=dropped,
     )
     return bool(rows)
 
