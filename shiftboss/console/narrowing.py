@@ -32,7 +32,7 @@ def _queues_of(person: Person) -> frozenset[str] | None:
 
 
 def narrowed(seen: Whole, queues: frozenset[str] | None) -> Whole:
-    """Of these queues all that is told by queue. Workers are everybody's, and counted as they are."""
+    """Of these queues all that is told by queue; all workers, as they are counted; no hosts."""
     if queues is None:
         return seen
     return replace(
@@ -48,5 +48,6 @@ def narrowed(seen: Whole, queues: frozenset[str] | None) -> Whole:
         quarantine=[held for held in seen.quarantine if held.queue in queues],
         flows={name: flow for name, flow in seen.flows.items() if name in queues},
         rates=[rate for rate in seen.rates if rate.queue in queues],
+        hosts=[],
         pauses=[pause for pause in seen.pauses if pause.queue in queues],
     )

@@ -11,8 +11,9 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from shiftboss.console import short
 from shiftboss.console.text import duration, number, since, visible
-from shiftboss.console.whole import Whole
+from shiftboss.console.whole import Heard, Whole
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import WorkerRow
@@ -64,6 +65,7 @@ def findings(seen: Whole) -> list[Finding]:
         *_paused(seen.counts, seen.pauses),
         *_stuck(seen),
         *_waiting_long([count for count in seen.counts if count.queue not in paused]),
+        *_hosts(seen.hosts),
         *_late_workers(seen),
         *_lost_workers(seen),
         *_quarantined(seen),
@@ -169,6 +171,23 @@ def _waiting_long(counts: Sequence[Count]) -> list[Finding]:
     )
     facts = {"queues": number(len(late)), "wait": duration(seconds), "queue": visible(queue)}
     return [Finding(Level.WRONG, text % facts, page="queues")]
+
+
+def _hosts(hosts: Sequence[Heard]) -> list[Finding]:
+    found = []
+    for host in hosts:
+        name = visible(host.name)
+        if not host.alive:
+            text = _("The agent of host %(host)s is silent: nobody sees what runs there, or can steer it")
+            found.append(Finding(Level.NOTE, text % {"host": name}, host.at, "hosts"))
+        elif host.trouble:
+            text = _("The supervisor of host %(host)s does not answer its agent")
+            found.append(Finding(Level.WRONG, text % {"host": name}, page="hosts"))
+        for shortage in host.short_of:
+            level = Level.NOTE if shortage.kind == "processor" else Level.WRONG
+            text = _("Host %(host)s: %(short)s")
+            found.append(Finding(level, text % {"host": name, "short": short.told(shortage)}, page="hosts"))
+    return found
 
 
 def _late_workers(seen: Whole) -> list[Finding]:

@@ -23,6 +23,7 @@ from shiftboss import conf
 from shiftboss.console.kept import Kept, Made
 from shiftboss.console.record import bounded
 from shiftboss.queue.authority import System
+from shiftboss.queue.shortage import Shortage, shortages
 from shiftboss.queue.states import State
 from shiftboss.queue.store import samples
 from shiftboss.queue.store.queues import Pause
@@ -129,6 +130,17 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """A host as its agent last told of it. `trouble`: why its supervisor does not answer, None where it does."""
+
+    name: str
+    at: datetime
+    alive: bool
+    trouble: str | None
+    short_of: tuple[Shortage, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Whole:
     """What was seen of the whole.
 
@@ -136,8 +148,8 @@ class Whole:
     `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
     per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
     was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody
-    looks any more. `unattended`: no maintainer looks, whoever else did. `pauses` are those of the reading.
-    `stuck_in`: stuck leases by queue. `within`: the queues that it is narrowed to, None where it is not.
+    looks any more. `unattended`: no maintainer looks, whoever else did. `pauses` and `hosts` are those of the
+    reading. `stuck_in`: stuck leases by queue. `within`: the queues that it is narrowed to, None where it is not.
     """
 
     counts: list[Count] = field(default_factory=list)
@@ -150,6 +162,7 @@ class Whole:
     rates: list[Rate] = field(default_factory=list)
     minute: datetime | None = None
     pauses: list[Pause] = field(default_factory=list)
+    hosts: list[Heard] = field(default_factory=list)
     ages: dict[Part, float] = field(default_factory=dict)
     overdue_seconds: float | None = None
     within: frozenset[str] | None = None
@@ -273,6 +286,10 @@ def _made(found: dict[str, Sample]) -> Whole:
         pauses=[
             Pause(queue, datetime.fromisoformat(paused_at), by, reason)
             for queue, paused_at, by, reason in seen(samples.PAUSES, [])
+        ],
+        hosts=[
+            Heard(name, datetime.fromisoformat(at), alive, trouble, shortages(resources) if alive else ())
+            for name, at, alive, trouble, resources in seen(samples.HOSTS, [])
         ],
         ages={part: found[part].age_seconds for part in Part if part in found},
         overdue_seconds=overdue,

@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from shiftboss.console.verdict import Finding, is_late, late_after
 from shiftboss.console.verdict import findings as all_findings
-from shiftboss.console.whole import Beat, Held, Served, Stuck, Whole, Workers
+from shiftboss.console.whole import Beat, Heard, Held, Served, Stuck, Whole, Workers
+from shiftboss.queue.shortage import Shortage
 from shiftboss.queue.states import State
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import WorkerRow
@@ -192,3 +193,29 @@ def test_a_paused_queue_is_wrong_once_jobs_have_waited_long_and_it_is_said_once(
 def test_a_paused_queue_where_nothing_waits_is_no_finding() -> None:
     [only] = findings([count(State.COMPLETED, 9)], serving(), paused("default"), paused("mail"))
     assert only.text == "All well"
+
+
+def test_a_host_without_an_agent_is_told_and_one_without_a_supervisor_is_wrong() -> None:
+    hosts = [Heard("web-1", HEARD, False, None, ()), Heard("web-2", HEARD, True, "no answer", ())]
+    trouble, silent = findings([], serving(), hosts=hosts)
+    assert (trouble.text, trouble.is_wrong) == ("The supervisor of host web-2 does not answer its agent", True)
+    assert silent.text == "The agent of host web-1 is silent: nobody sees what runs there, or can steer it"
+    assert (silent.is_wrong, silent.since, silent.page) == (False, HEARD, "hosts")
+
+
+@pytest.mark.parametrize(
+    ("short", "text", "wrong"),
+    [
+        (Shortage("disk", "home, data", 96), "the disk of home, data is 96 % full", True),
+        (Shortage("memory", None, 93), "93 % of the memory is used", True),
+        (Shortage("files", "web", 90), "web has opened 90 % of the files that it may", True),
+        (
+            Shortage("processor", None, 85),
+            "programs waited for the processor for 85 % of the last minute",
+            False,
+        ),
+    ],
+)
+def test_what_a_host_runs_short_of_is_told(short: Shortage, text: str, wrong: bool) -> None:
+    found = findings([], serving(), hosts=[Heard("web-1", HEARD, True, None, (short,))])
+    assert [(one.text, one.is_wrong) for one in found if one.page == "hosts"] == [(f"Host web-1: {text}", wrong)]

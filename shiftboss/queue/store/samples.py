@@ -51,8 +51,8 @@ class Part(StrEnum):
     MINUTES = "minutes"
 
 
-PAUSES = "pauses"
-"""Nobody looks at the pauses for others: they are read with the samples."""
+PAUSES, HOSTS = "pauses", "hosts"
+"""Nobody looks at these for others: they are read with the samples. A host is forgotten after a day of silence."""
 
 LIGHT = (Part.WAITS, Part.WORKERS, Part.LEASES, Part.RATES)
 """Parts that take little time in any record; alarms live on them."""
@@ -153,7 +153,7 @@ def due(parts: Sequence[Part], *, authority: Authority) -> Verb[list[Part]]:
 
 
 def samples(*, authority: Authority) -> Verb[dict[str, Sample]]:
-    """What was last seen of each part that was ever looked at, and as `PAUSES` the pauses of now. System only."""
+    """What was last seen of each part that was ever looked at, and the pauses and hosts of now. System only."""
     require_system(authority, "samples")
     rows: list[Sample] = yield _SAMPLES.call()
     return {row.part: row for row in rows}
