@@ -32,6 +32,14 @@ class Pool:
     max_workers: int | None = setting(
         None, "worker programs that the pool may be scaled to while it runs (default: no more than `workers`)"
     )
+    min_workers: int | None = setting(
+        None, "worker programs that the pool shrinks to [by itself](operating.md#scaling) (default: `workers`)"
+    )
+    scale_wait_seconds: float | None = setting(
+        None,
+        "how long a due job may wait before the pool grows by itself, up to `max_workers`; it shrinks again where "
+        "none waits (default: it does neither)",
+    )
     processes: int = setting(1, "executor processes of one worker")
     threads: int = setting(8, "threads of one executor; slots of a worker = processes × threads")
     isolated: int = setting(
@@ -73,6 +81,11 @@ class Pool:
         """Worker programs that the supervisor knows; those beyond `workers` run once somebody starts them."""
         return self.workers if self.max_workers is None else self.max_workers
 
+    @property
+    def least_workers(self) -> int:
+        """Worker programs that the pool shrinks to by itself."""
+        return self.workers if self.min_workers is None else self.min_workers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
@@ -97,8 +110,9 @@ class Config:
     database: str = setting("default", "alias of the database that holds the record")
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
-        "worker pools by name: `queues`, `workers`, `max_workers`, `processes`, `threads`, `isolated`, "
-        "`max_jobs`, `max_rss_mb`, `max_worker_rss_mb`, `environment`, `user`, `memory_limit_mb`, `trust`",
+        "worker pools by name: `queues`, `workers`, `max_workers`, `min_workers`, `scale_wait_seconds`, "
+        "`processes`, `threads`, `isolated`, `max_jobs`, `max_rss_mb`, `max_worker_rss_mb`, `environment`, `user`, "
+        "`memory_limit_mb`, `trust`",
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,
@@ -238,8 +252,30 @@ def _pool(name: str, given: Any) -> Pool:
             f"{where}['max_workers'] ({most}) must be at least its 'workers' ({pool.workers}): raise the one or "
             "lower the other"
         )
+    _check_scaling(where, pool)
     _check_surroundings(where, pool)
     return pool
+
+
+def _check_scaling(where: str, pool: Pool) -> None:
+    """Refuse bounds between which no pool could grow or shrink by itself."""
+    least, wait = pool.min_workers, pool.scale_wait_seconds
+    if least is not None and (isinstance(least, bool) or not isinstance(least, int) or not 0 <= least <= 1000):
+        raise ConfigError(f"{where}['min_workers'] must be a whole number from 0 to 1000, or None, not {least!r}")
+    if least is not None and least > pool.workers:
+        raise ConfigError(
+            f"{where}['min_workers'] ({least}) must be at most its 'workers' ({pool.workers}): lower the one or "
+            "raise the other"
+        )
+    if wait is None:
+        return
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 < wait < 2**31:
+        raise ConfigError(f"{where}['scale_wait_seconds'] must be a number above 0, or None, not {wait!r}")
+    if pool.least_workers == pool.most_workers:
+        raise ConfigError(
+            f"{where}['scale_wait_seconds'] is given, and the pool can neither grow nor shrink: give it "
+            "'max_workers', or 'min_workers'"
+        )
 
 
 def _check_surroundings(where: str, pool: Pool) -> None:

@@ -2,6 +2,7 @@
 
 import http.client
 import xmlrpc.client
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,22 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from shiftboss.queue.errors import ShiftbossError
 
-ALLOWED = frozenset({"getState", "getAllProcessInfo", "startProcess", "stopProcess", "tailProcessStdoutLog"})
+ALLOWED = frozenset(
+    {
+        *("getState", "getAllProcessInfo", "startProcess", "stopProcess", "tailProcessStdoutLog"),
+        *("reloadConfig", "addProcessGroup", "removeProcessGroup"),
+    }
+)
 """The methods of `supervisor.*` that may be called. None takes a command line or a file's path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Names of programs: in what the configuration says otherwise than supervisord runs them."""
+
+    added: frozenset[str]
+    changed: frozenset[str]
+    removed: frozenset[str]
 
 
 class SupervisorUnreachable(ShiftbossError):
@@ -49,6 +64,15 @@ def programs(socket: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
     listed: list[dict[str, Any]] = call(socket, "getAllProcessInfo")
     ours = (info for info in listed if info["group"] == info["name"] and info["name"].startswith(prefix))
     return {info["name"]: info for info in ours}
+
+
+def reload(socket: Path) -> Changes:
+    """Have supervisord read its configuration anew, which by itself changes nothing that runs; what would.
+
+    Raises SupervisorUnreachable, and SupervisorRefused where the configuration cannot be read.
+    """
+    [[added, changed, removed]] = call(socket, "reloadConfig")
+    return Changes(frozenset(added), frozenset(changed), frozenset(removed))
 
 
 def is_running(socket: Path) -> bool:

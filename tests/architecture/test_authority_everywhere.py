@@ -33,8 +33,8 @@ from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.processes import Life
-from shiftboss.queue.store.rolls import Move
 from shiftboss.queue.store.queues import Limit
+from shiftboss.queue.store.rolls import Move
 from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.search import Search
 from shiftboss.queue.store.statement import Atomic, Verb, run

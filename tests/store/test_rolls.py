@@ -279,6 +279,30 @@ def test_how_the_one_that_does_not_come_up_has_ended_is_seen(fence: int) -> None
     assert (of.life, of.ending, of.code, of.log) == (301, "code", 1, "no module named shop")
 
 
+def test_one_that_came_up_and_has_ended_since_stops_the_roll_before_the_next_one(fence: int) -> None:
+    roll = begun()
+    for to in (DRAINING, STARTING, Move(to="proving", launcher_after=301), DONE):
+        assert moved(to, fence=fence)
+    noted(fence, a_life(301, 401))
+    of = step()
+    assert of
+    assert (of.number, of.fallen) == (2, None)
+    noted(fence, a_life(302, 402, ended=time.time(), ending="code", code=3, program="worker-default-2"))
+    noted(fence, a_life(301, 401, started=AT, ended=time.time(), ending="code", code=1, asked=True))
+    assert (step() or of).fallen is None
+    execute("update shiftboss_process set asked = false")
+    of = step() or of
+    assert (of.fallen, of.ending, of.code) == ("worker-default-1 on web-1", "code", 1)
+    assert not run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence + 1, why="r"))
+    assert run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="it has ended"))
+    assert not run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="again"))
+    assert (told(roll).state, told(roll).why) == ("stopped", "it has ended")
+    assert [one.state for one in steps(roll)] == ["done", "waiting", "waiting"]
+
+
+AT = time.time()
+
+
 def a_life(launcher: int, pid: int, **more: Any) -> Life:
     """One of the first worker's."""
     given: dict[str, Any] = {"program": "worker-default-1", "pool": "default", "started": time.time()} | more
@@ -323,6 +347,7 @@ def test_rolls_are_no_matter_of_owners_or_scopes(fence: int, authority: Any) -> 
         rolls.begin("default", authority=authority, by="kim", reason="r"),
         rolls.step(authority=authority, host="web-1"),
         rolls.move(of, DRAINING, authority=authority, host="web-1", fence=fence),
+        rolls.stop(of, authority=authority, host="web-1", fence=fence, why="r"),
         rolls.stop_silent(authority=authority, host="web-1", fence=fence),
         rolls.cancel(1, authority=authority),
         rolls.roll(1, authority=authority),

@@ -164,7 +164,7 @@ def test_how_many_run_is_told_of_each_host_that_lives(fence: int) -> None:
     a_host("web-4", programs=PROGRAMS)
     execute("update shiftboss_host set stopped_at = now() where name = 'web-4'")
     found = run(scales.pressure("default", ["mail"], authority=SYSTEM))
-    assert found == Pressure(None, {"web-1": 1, "web-2": 3})
+    assert found == Pressure(None, {"web-1": (1, 2), "web-2": (3, 3)})
 
 
 @pytest.mark.parametrize("authority", [Owner("kim"), Scoped(queues=["default"])])

@@ -35,10 +35,13 @@ class Begun:
 class Step:
     """What an agent has to do next, and what the record knows of it.
 
-    `launcher` is of the life that is to end, `launcher_after` of the one that the agent has started. `life` and what
-    follows are of the newest life after that one, as it is noted: `ending` is None while it lives. The worker is
-    the one that this life has registered: it `beats` once it has said so again, and `claims` where it has a job in
-    hand or has found none; `waits`: there are jobs in its queues.
+    `launcher` is of the life that is to end, `launcher_after` of the one that the agent has started. `life` and
+    what follows are of that one, as it is noted: `ending` is None while it lives. The worker is the one that this
+    life has registered: it `beats` once it has said so again, and `claims` where it has a job in hand or has found
+    none; `waits`: there are jobs in its queues.
+
+    `fallen`: a worker that this roll has restarted before and that has ended since, though nobody asked it to; then
+    the life is that one's.
     """
 
     roll_id: int
@@ -60,6 +63,7 @@ class Step:
     beats: bool
     claims: bool
     waits: bool
+    fallen: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,7 @@ _BEGIN = Statement("begin_roll", Begun)
 _STEP = Statement("step", Step)
 _MOVE = Statement("move_step", lambda number, ended: (number, ended))
 _STOP_SILENT = Statement("stop_silent_roll", _first)
+_STOP = Statement("stop_roll", _first)
 _CANCEL = Statement("cancel_roll", lambda state, cancelled: (state, cancelled))
 _ROLLS = Statement("rolls", RollRow)
 _STEPS = Statement("steps", StepRow)
@@ -170,6 +175,13 @@ def move(of: Step, to: Move, *, authority: Authority, host: str, fence: int) -> 
         code_after=to.code_version,
         why=None if to.why is None else to.why[:MAX_WHY],
     )
+    return bool(rows)
+
+
+def stop(of: Step, *, authority: Authority, host: str, fence: int, why: str) -> Verb[bool]:
+    """Stop a roll before its next worker; False where it does not run, or the agent is the host's no more."""
+    require_system(authority, "stop a roll")
+    rows: list[int] = yield _STOP.call(roll_id=of.roll_id, host=host, fence=fence, why=why[:MAX_WHY])
     return bool(rows)
 
 

@@ -34,21 +34,25 @@ class ScaleRow:
 class Pressure:
     """`oldest_seconds`: how long a job waits that one more worker could take; None where none waits.
 
-    `running`: how many workers of the pool run on each host that lives and has it.
+    `workers`: how many workers of the pool run on each host that lives and has it, and how many could.
     """
 
     oldest_seconds: float | None
-    running: Mapping[str, int]
+    workers: Mapping[str, tuple[int, int]]
 
 
 def _first(value: Any) -> Any:
     return value
 
 
+def _pressure(oldest: float | None, workers: str) -> Pressure:
+    return Pressure(oldest, {host: (up, known) for host, (up, known) in json.loads(workers).items()})
+
+
 _KEEP = Statement("keep_scale", _first)
 _BY_ITSELF = Statement("scale_by_itself", _first)
 _SCALES = Statement("scales", ScaleRow)
-_PRESSURE = Statement("pressure", lambda oldest, running: Pressure(oldest, json.loads(running)))
+_PRESSURE = Statement("pressure", _pressure)
 
 
 def keep(command_id: int, *, authority: Authority, fence: int, workers: int) -> Verb[bool]:

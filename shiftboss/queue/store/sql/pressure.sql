@@ -1,6 +1,6 @@
 -- How long the oldest due job waits that one more worker of a pool could take: not one of a queue that is paused,
 -- nor of one whose limit is full, nor one whose task no worker of the pool knows. And how many workers of the pool
--- run on each host that lives.
+-- run on each host that lives, and how many it knows.
 -- Budget: 50 priorities of each queue, the first 100 jobs of each; the workers of a day.
 -- Indexes: shiftboss_job_claim, shiftboss_slot_queue.
 with recursive served as (
@@ -53,8 +53,9 @@ oldest as (
 select (select extract(epoch from clock_timestamp() - due_at)::double precision from oldest),
     coalesce((
         select jsonb_object_agg(h.name, (
-            select count(*) from jsonb_array_elements(h.programs) p
-            where p ->> 'pool' = %(pool)s::text and p ->> 'launcher' is not null))
+            select jsonb_build_array(count(*) filter (where p ->> 'launcher' is not null), count(*))
+            from jsonb_array_elements(h.programs) p
+            where p ->> 'pool' = %(pool)s::text))
         from shiftboss_host h
         where h.stopped_at is null
             and h.heartbeat_at > clock_timestamp() - make_interval(secs => h.lease_seconds)

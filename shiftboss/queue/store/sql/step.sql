@@ -1,6 +1,6 @@
 -- step: what an agent is to do next for a roll: what it has in hand on its host, else the first step that is not
 -- done of the roll that runs, where that is on its host. With it what the record knows of the program's life after
--- the restart, and of the worker that it is.
+-- the restart, and of the worker that it is; or of one restarted before that has ended since, unasked.
 -- Indexes: shiftboss_roll_step_in_hand, shiftboss_roll_running, shiftboss_process_life; primary keys, and
 -- shiftboss_job_running and shiftboss_job_claim for one row each. The table of workers holds those of a day.
 with next as materialized (
@@ -29,7 +29,8 @@ select s.roll_id, s.number, s.program, s.pool, s.state, r.code_wanted,
         select from shiftboss_job where state = 'running' and worker_id = w.id), false),
     coalesce(exists (
         select from unnest(w.queues) q (name)
-        where exists (select from shiftboss_job where state = 'available' and queue = q.name)), false)
+        where exists (select from shiftboss_job where state = 'available' and queue = q.name)), false),
+    l.fallen
 from next
 join shiftboss_roll_step s using (roll_id, number)
 join shiftboss_roll r on r.id = s.roll_id
@@ -42,13 +43,24 @@ left join lateral (
     limit 1
 ) old on true
 left join lateral (
-    select launcher, pid, started_at, ending, code, signal, log
+    (select launcher, pid, started_at, ending, code, signal, log, null as fallen
     from shiftboss_process
-    where host = s.host and program = s.program and launcher <> s.launcher and s.state in ('starting', 'proving')
+    where s.state in ('starting', 'proving') and host = s.host and program = s.program
+        and case when s.launcher_after is null then launcher <> s.launcher else launcher = s.launcher_after end
         -- the clock of the host is not that of the database
         and started_at > coalesce(old.started_at, s.began_at - interval '1 minute')
     order by started_at desc
-    limit 1
+    limit 1)
+    union all
+    (select p.launcher, p.pid, p.started_at, p.ending, p.code, p.signal, p.log,
+        format('%%s on %%s', p.program, p.host)
+    from shiftboss_roll_step e
+    join shiftboss_process p on p.host = e.host and p.program = e.program and p.launcher = e.launcher_after
+        and p.started_at > e.began_at - interval '1 minute'
+    where s.state = 'waiting' and e.roll_id = s.roll_id and e.number < s.number and e.state = 'done'
+        and p.ending is not null and not p.asked
+    order by e.number
+    limit 1)
 ) l on true
 left join lateral (
     select *, heartbeat_at > clock_timestamp() - make_interval(secs => lease_seconds) as alive
