@@ -140,6 +140,10 @@ class Config:
         90.0, "how long a job stays quarantined before the system discards it"
     )
     partition_days_ahead: int = setting(14, "day partitions that the maintainer keeps ready; at most 366")
+    crash_loop_ends: int = setting(
+        3, "unexpected ends of a program within `CRASH_LOOP_SECONDS` after which it is held back for a while"
+    )
+    crash_loop_seconds: float = setting(60.0, "within which time these ends are a loop of crashes")
     stage_seconds: float = setting(0.5, "time between two passes that make due jobs available")
     reap_seconds: float = setting(1.0, "time between two passes over expired leases")
     queue_authorizer: str | None = setting(

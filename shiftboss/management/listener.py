@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import socket
+import tempfile
 from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,10 @@ from shiftboss.queue.handlers import redactor_of
 from shiftboss.queue.launch import database_dsn, refuse_unready_database
 from shiftboss.queue.runtime import logs
 from shiftboss.supervisor_conf import installation, logtail, places, programs, render
+from shiftboss.supervisor_conf.crash_loops import Rule
 from shiftboss.supervisor_conf.listener import Listener
 from shiftboss.supervisor_conf.orders import Orders
+from shiftboss.supervisor_conf.resources import Resources
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Watch
 
@@ -71,8 +74,15 @@ def listen(home: Path | None, socket_path: Path | None, prefix: str) -> None:
         watch=watch,
         spool=Spool(place / "spool"),
         orders=orders,
+        resources=Resources(folders_of(place)),
+        rule=rule_of(config),
     )
     asyncio.run(listener.run())
+
+
+def folders_of(home: Path) -> dict[str, Path]:
+    """The folders whose disks must not be full, by what is in them."""
+    return {"home": home, "data": places.shared(home), "temporary files": Path(tempfile.gettempdir())}
 
 
 def orders_of(config: conf.Config, home: Path, socket_path: Path, prefix: str) -> Orders:
@@ -85,6 +95,11 @@ def orders_of(config: conf.Config, home: Path, socket_path: Path, prefix: str) -
         stop_seconds=config.drain_seconds + programs.KILL_MARGIN_SECONDS + 10,
         log_of=partial(logtail.last_lines, redacted=redactor_of(config).text),
     )
+
+
+def rule_of(config: conf.Config) -> Rule:
+    """What is a loop of crashes, by the settings."""
+    return Rule(ends=config.crash_loop_ends, seconds=config.crash_loop_seconds, lease_seconds=config.lease_seconds)
 
 
 def pool_of(config: conf.Config, program: str, *, prefix: str = "") -> str | None:

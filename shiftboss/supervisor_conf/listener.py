@@ -19,12 +19,15 @@ from shiftboss.queue.authority import System
 from shiftboss.queue.clients.local import Connection
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.store import commands, hosts, processes
+from shiftboss.queue.store import commands, holds, hosts, processes
 from shiftboss.queue.store.commands import Claim
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.supervisor_conf import incarnations
+from shiftboss.supervisor_conf.crash_loops import Rule
+from shiftboss.supervisor_conf.holds import Holds
 from shiftboss.supervisor_conf.orders import OrderFailed, Orders
+from shiftboss.supervisor_conf.resources import Resources
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Seen, Watch
 
@@ -58,6 +61,8 @@ class Listener:
         watch: Watch,
         spool: Spool,
         orders: Orders,
+        resources: Resources,
+        rule: Rule,
     ) -> None:
         self._agent = Agent(
             name=name,
@@ -71,6 +76,10 @@ class Listener:
         self._watch = watch
         self._spool = spool
         self._orders = orders
+        self._holds = Holds(self._connection, host=name, orders=orders, rule=rule)
+        self._judged: int | None = None
+        self._resources = resources
+        self._left: dict[str, Any] | None = None
         self._working: set[asyncio.Task[None]] = set()
         self._said: dict[int, tuple[int, str]] = {}
         self._ended: deque[tuple[int, int, bool, dict[str, Any]]] = deque()
@@ -85,6 +94,7 @@ class Listener:
 
     def _look(self) -> Seen:
         seen = self._watch.look()
+        self._left = self._resources.measure({one["name"]: one["pid"] for one in seen.programs if one["pid"]})
         for life, note in seen.lives:
             if self._spool.put(life):
                 self._watch.told(life)
@@ -109,6 +119,7 @@ class Listener:
             fence=fence,
             programs=self._seen.programs,
             trouble=self._seen.trouble,
+            resources=self._left,
             dropped=dropped,
         )
         if not await self._connection.run(beat):
@@ -131,6 +142,7 @@ class Listener:
     def _lost(self) -> bool:
         log.warning("listener.lost", extra={"host": self._agent.name, "fence": self._fence})
         self._fence = None
+        self._holds.forget()
         return False
 
     async def _note(self, fence: int) -> bool:
@@ -155,6 +167,7 @@ class Listener:
                     log.error("life.refused", extra={"program": life.program, "error": str(problem)[:500]})
         for file, _ in batch:
             self._spool.drop(file)
+        self._holds.judge({life.program for life in lives if life.ended is not None})
         return len(batch) == BATCH
 
     async def _note_lives(self, lives: "list[processes.Life]", fence: int) -> bool:
@@ -200,11 +213,20 @@ class Listener:
             await self._connection.run(ending)
             self._ended.popleft()
 
+    async def hold(self) -> None:
+        """Hold back programs that crash in a loop, and start them again in time."""
+        if self._fence is not None and self._fence != self._judged and self._seen.programs:
+            # What the agent before this one has noted, it may not have judged.
+            self._holds.judge({program["name"] for program in self._seen.programs})
+            self._judged = self._fence
+        await self._holds.run_once(self._fence)
+
     async def forget(self) -> None:
-        """Drop the oldest lives of programs that have had many, and old commands."""
+        """Drop the oldest lives of programs that have had many, their oldest holds, and old commands."""
         if self._fence is not None:
             host, fence = self._agent.name, self._fence
             await self._connection.run(processes.forget(authority=SYSTEM, host=host, fence=fence))
+            await self._connection.run(holds.forget_holds(authority=SYSTEM, host=host, fence=fence))
             await self._connection.run(commands.forget_commands(authority=SYSTEM, host=host, fence=fence))
 
     async def run(self) -> None:
@@ -218,6 +240,7 @@ class Listener:
         loops = (
             Loop("tell", self.tell, every_seconds=LOOK_SECONDS),
             Loop("obey", self.obey, every_seconds=OBEY_SECONDS),
+            Loop("hold", self.hold, every_seconds=LOOK_SECONDS),
             Loop("forget", self.forget, every_seconds=FORGET_SECONDS),
         )
         tasks = [looking, *(asyncio.create_task(loop.run(stop)) for loop in loops)]

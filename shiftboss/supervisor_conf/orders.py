@@ -103,13 +103,13 @@ class Orders:
         fewer = [name for name in wanted[count:] if name in known and known[name]["pid"]]
         # All at once: who drains takes as long as its runs do.
         for name in more:
-            self._call("startProcess", name, may_say="ALREADY_STARTED")
+            self.begin_start(name)
         states = self._stop(fewer, say)["states"] | self._started(more, say)["states"]
         return {"started": more, "stopped": fewer, "states": states}
 
     def _start(self, names: Sequence[str], say: Say) -> dict[str, Any]:
         for name in names:
-            self._call("startProcess", name, may_say="ALREADY_STARTED")
+            self.begin_start(name)
         return self._started(names, say)
 
     def _started(self, names: Sequence[str], say: Say) -> dict[str, Any]:
@@ -126,8 +126,7 @@ class Orders:
         """Stop programs and leave them down. A worker finishes what it runs; `at_once` it gives that back."""
         infos = self._infos()
         for name in names:
-            self.stopped.append((name, int(infos[name]["pid"])))
-            self._call("stopProcess", name, may_say="NOT_RUNNING")
+            self._begin_stop(name, int(infos[name]["pid"]))
         if at_once:
             # A second signal shortens a worker's wait; supervisord itself sends no more than one.
             for name in names:
@@ -170,6 +169,18 @@ class Orders:
         if log is None:
             raise OrderFailed(f"{name} has no log that can be read")
         return {"lines": log.splitlines()}
+
+    def begin_start(self, name: str) -> None:
+        """Have supervisord start a program, and do not wait. Raises SupervisorUnreachable, SupervisorRefused."""
+        self._call("startProcess", name, may_say="ALREADY_STARTED")
+
+    def begin_stop(self, name: str) -> None:
+        """Have it stop a program in order, so that this is an end which was asked for; as `begin_start`."""
+        self._begin_stop(name, int(self._known(name)["pid"]))
+
+    def _begin_stop(self, name: str, launcher: int) -> None:
+        self.stopped.append((name, launcher))
+        self._call("stopProcess", name, may_say="NOT_RUNNING")
 
     def _call(self, method: str, name: str, *, may_say: str) -> None:
         """Ask without waiting; that it is so already is no error."""

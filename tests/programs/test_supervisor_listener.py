@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from shiftboss import conf
-from shiftboss.management.listener import pool_of, user_of
+from shiftboss.management.listener import pool_of, rule_of, user_of
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.redaction import Redactor
 from shiftboss.queue.store import hosts, processes, workers
@@ -23,6 +23,7 @@ from shiftboss.supervisor_conf import incarnations, logtail, render
 from shiftboss.supervisor_conf.listener import Listener
 from shiftboss.supervisor_conf.orders import Orders
 from shiftboss.supervisor_conf.programs import Program
+from shiftboss.supervisor_conf.resources import Resources
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Watch
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
@@ -103,6 +104,8 @@ class Watching:
             watch=watch,
             spool=Spool(self.home / "spool"),
             orders=orders,
+            resources=Resources({"home": self.home}),
+            rule=rule_of(config),
         )
         return self.listener
 
@@ -174,6 +177,10 @@ def test_what_runs_and_how_it_ended_is_in_the_record(host: Supervisord, agent: W
     assert stays["memory_kb"] > 0
     assert programs["worker-default-1"]["pool"] == "default"
     assert (one_host().trouble, one_host().alive) == (None, True)
+    left = one_host().resources
+    assert left is not None
+    assert left["disks"][0]["of"] == ["home"]
+    assert left["files"]["of"] in programs
 
 
 @pytest.mark.requirement("B2")

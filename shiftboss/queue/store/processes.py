@@ -92,18 +92,19 @@ def lives(
     authority: Authority,
     host: str | None = None,
     program: str | None = None,
+    pool: str | None = None,
     ended: bool | None = None,
     life_id: int | None = None,
     logs: bool = True,
     limit: int = 100,
 ) -> Verb[list[ProcessRow]]:
-    """Lives, the newest first; of all, of a host, of a program; those that have ended, or have not; or one.
+    """Lives, the newest first; of all, of a host, a program, a pool; those that have ended, or have not; or one.
 
     Without `logs` their `log` is None, whatever is kept of it: each may be long.
     """
     require_system(authority, "lives")
     rows: list[ProcessRow] = yield _LIVES.call(
-        host=host, program=program, ended=ended, life_id=life_id, logs=logs, limit=limit
+        host=host, program=program, pool=pool, ended=ended, life_id=life_id, logs=logs, limit=limit
     )
     return rows
 

@@ -7,6 +7,7 @@ select id, host, program, pool, launcher, pid, started_at, ended_at, ending, cod
 from shiftboss_process
 where (%(host)s::text is null or host = %(host)s::text)
     and (%(program)s::text is null or program = %(program)s::text)
+    and (%(pool)s::text is null or pool = %(pool)s::text)
     and (%(ended)s::boolean is null or (ended_at is not null) = %(ended)s::boolean)
     and (%(life_id)s::bigint is null or id = %(life_id)s::bigint)
 order by started_at desc, id desc

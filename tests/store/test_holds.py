@@ -1,0 +1,230 @@
+"""Programs that are held back: by their host's agent alone, one hold at a time, and taken up by the next agent."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from shiftboss import Owner, Scoped
+from shiftboss.queue.contract import Lease
+from shiftboss.queue.errors import NotAllowed
+from shiftboss.queue.store import holds, operate, upkeep
+from shiftboss.queue.store.holds import HoldRow, Looping, OpenHold, Poison
+from shiftboss.queue.store.statement import run
+from tests.store import making
+from tests.store.conftest import Perform
+from tests.store.making import SYSTEM, a_worker, execute, running, scalar
+from tests.store.sessions import Session, together
+from tests.store.test_hosts import expired, taken
+
+pytestmark = pytest.mark.requirement("B2", "L28")
+
+WEB = Looping(
+    host="web-1", program="web", pool=None, step=1, seconds=10.0, evidence={"times": 3, "ends": []}, after=0
+)
+
+
+def held(fence: int, **other: Any) -> int:
+    """The id of a hold that the agent has made."""
+    hold_id = run(holds.hold(replace(WEB, **other), authority=SYSTEM, fence=fence))
+    assert hold_id
+    return hold_id
+
+
+def owed() -> list[OpenHold]:
+    """What an agent owes to the programs of the host."""
+    return run(holds.open_holds(authority=SYSTEM, host="web-1"))
+
+
+def newest() -> HoldRow:
+    """The newest hold of all."""
+    return run(holds.holds(authority=SYSTEM, limit=1))[0]
+
+
+def over(hold_id: int) -> None:
+    """Its time has come."""
+    execute("update shiftboss_hold set until = clock_timestamp() where id = %s", hold_id)
+
+
+def test_a_program_is_held_once_at_a_time_by_what_its_agent_knew(perform: Perform) -> None:
+    fence = taken()
+    first = perform(holds.hold(WEB, authority=SYSTEM, fence=fence))
+    assert first
+    assert perform(holds.hold(WEB, authority=SYSTEM, fence=fence)) is None
+    assert perform(holds.hold(replace(WEB, after=first), authority=SYSTEM, fence=fence)) is None
+    assert held(fence, program="maintainer")
+    over(first)
+    assert perform(holds.take_up(first, authority=SYSTEM, fence=fence))
+    # Nothing is open, but this one was judged by the lives before the hold that is over.
+    assert perform(holds.hold(WEB, authority=SYSTEM, fence=fence)) is None
+    assert perform(holds.hold(replace(WEB, after=first, step=2), authority=SYSTEM, fence=fence))
+    assert [row.step for row in run(holds.holds(authority=SYSTEM, host="web-1", program="web"))] == [2, 1]
+
+
+def test_an_agent_whose_lease_is_over_holds_nobody(perform: Perform) -> None:
+    first = taken()
+    hold_id = held(first)
+    expired()
+    program = replace(WEB, program="maintainer")
+    for fence in (first, first + 1):
+        assert perform(holds.hold(program, authority=SYSTEM, fence=fence)) is None
+        assert not perform(holds.stopped(hold_id, authority=SYSTEM, fence=fence))
+        assert not perform(holds.take_up(hold_id, authority=SYSTEM, fence=fence, by_others=True))
+    second = taken(pid=12)
+    assert not perform(holds.stopped(hold_id, authority=SYSTEM, fence=first))
+    assert perform(holds.stopped(hold_id, authority=SYSTEM, fence=second))
+    assert not perform(holds.stopped(hold_id, authority=SYSTEM, fence=second))
+    assert not perform(holds.take_up(hold_id, authority=SYSTEM, fence=second))
+    [row] = perform(holds.open_holds(authority=SYSTEM, host="web-1"))
+    assert (row.program, row.is_in_force, row.was_stopped, 0 < row.seconds_left <= 10) == ("web", True, True, True)
+    over(hold_id)
+    assert [row.is_in_force for row in owed()] == [False]
+    assert not perform(holds.take_up(hold_id, authority=SYSTEM, fence=first))
+    assert perform(holds.take_up(hold_id, authority=SYSTEM, fence=second))
+    assert not perform(holds.take_up(hold_id, authority=SYSTEM, fence=second))
+    assert (owed(), newest().released_as, newest().is_in_force) == ([], "time", False)
+
+
+def test_two_at_once_make_one_hold(connect: Callable[[], Session]) -> None:
+    fence, sessions = taken(), [connect(), connect()]
+    calls = [partial(one.run, holds.hold(WEB, authority=SYSTEM, fence=fence)) for one in sessions]
+    assert sorted(hold_id is not None for hold_id in together(*calls)) == [False, True]
+
+
+def test_a_person_ends_a_hold_and_the_agent_still_owes_the_start(perform: Perform) -> None:
+    fence = taken()
+    assert perform(holds.release("web-1", "web", authority=SYSTEM, how="release", by="kim")) is None
+    hold_id = held(fence)
+    ended = perform(holds.release("web-1", "web", authority=SYSTEM, how="release", by="kim"))
+    assert (ended.id, ended.step) == (hold_id, 1)
+    assert perform(holds.release("web-1", "web", authority=SYSTEM, how="stop", by="lee")) is None
+    assert [row.is_in_force for row in owed()] == [False]
+    assert perform(holds.take_up(hold_id, authority=SYSTEM, fence=fence))
+    assert (newest().released_as, newest().released_by, owed()) == ("release", "kim", [])
+
+
+def test_who_stops_a_held_program_wants_no_start_of_it() -> None:
+    fence = taken()
+    held(fence)
+    assert run(holds.release("web-1", "web", authority=SYSTEM, how="stop", by="kim"))
+    assert (owed(), newest().released_as) == ([], "stop")
+    assert newest().taken_up_at
+
+
+def test_who_was_started_past_the_agent_is_held_no_more(perform: Perform) -> None:
+    fence = taken()
+    hold_id = held(fence)
+    assert perform(holds.take_up(hold_id, authority=SYSTEM, fence=fence, by_others=True))
+    assert (newest().released_as, owed()) == ("others", [])
+
+
+def dead(job: Lease, worker: int) -> Poison:
+    """The job to blame for the death of the worker that had it in hand."""
+    return Poison(job_id=job.job_id, fence=job.fence, worker_id=worker, message="its worker died 3 times")
+
+
+WORKER = replace(WEB, program="worker-default-1", pool="default")
+
+
+def test_a_job_that_killed_its_workers_is_quarantined_and_nobody_is_held(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    job, beside = running(worker, 2)
+    assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is True
+    row = making.live(job.job_id)
+    assert row
+    assert (row["state"], row["quarantine_reason"], row["losses"]) == ("quarantined", "poison", 1)
+    [attempt] = making.attempts(job.job_id)
+    assert (attempt["outcome"], json.loads(attempt["evidence"])["times"]) == ("lost", 3)
+    [event] = making.events(job.job_id)
+    data = json.loads(event["data"])
+    assert (event["kind"], data["by"], data["program"]) == (
+        "quarantine",
+        "the agent of web-1",
+        "worker-default-1",
+    )
+    assert making.state(beside.job_id) == "running"
+    assert (newest().released_as, newest().poison_job) == ("poison", job.job_id)
+    [start] = owed()
+    assert not start.is_in_force
+    # Once more by what was known before: nothing.
+    assert perform(holds.poison(WORKER, dead(beside, worker), authority=SYSTEM, fence=fence)) is False
+    assert making.state(beside.job_id) == "running"
+
+
+def test_a_job_that_waits_since_the_death_is_quarantined_as_well(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    job = making.expired(worker)
+    run(upkeep.reap(authority=SYSTEM))
+    assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is True
+    row = making.live(job.job_id)
+    assert row
+    assert (row["state"], row["losses"], len(making.attempts(job.job_id))) == ("quarantined", 1, 1)
+
+
+def test_a_job_that_somebody_else_has_or_whose_end_is_asked_for_is_left_alone(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    claimed_again = making.reclaimed(worker)
+    ending = making.to_be_cancelled(worker)
+    [elsewhere] = running(a_worker())
+    done = making.completed(worker)
+    for job in (claimed_again, ending, elsewhere, done):
+        before = making.state(job.job_id)
+        assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is False
+        assert making.state(job.job_id) == before
+    assert scalar("select count(*) from shiftboss_hold") == 0
+
+
+def test_an_agent_whose_lease_is_over_quarantines_nothing(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    [job] = running(worker)
+    held(fence, program=WORKER.program)
+    assert (
+        perform(holds.poison(replace(WORKER, after=newest().id), dead(job, worker), authority=SYSTEM, fence=fence))
+        is False
+    )
+    execute("delete from shiftboss_hold")
+    assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence + 1)) is False
+    expired()
+    assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is False
+    assert making.state(job.job_id) == "running"
+
+
+def test_a_quarantined_poison_can_be_reinstated() -> None:
+    fence, worker = taken(), a_worker()
+    [job] = running(worker)
+    assert run(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence))
+    limits = operate.Limits(failures=1, losses=1, by_task={})
+    assert run(operate.reinstate([job.job_id], authority=SYSTEM, by="kim", limits=limits)).changed
+    assert making.state(job.job_id) == "available"
+
+
+def test_of_each_program_the_newest_holds_are_kept(perform: Perform) -> None:
+    fence, last = taken(), 0
+    for step in (1, 2, 3):
+        last = held(fence, step=step, after=last)
+        assert run(holds.take_up(last, authority=SYSTEM, fence=fence, by_others=True))
+    held(fence, program="maintainer")
+    assert perform(holds.forget_holds(authority=SYSTEM, host="web-1", fence=fence + 1, keep=1)) == 0
+    assert perform(holds.forget_holds(authority=SYSTEM, host="web-1", fence=fence, keep=1)) == 2
+    left = run(holds.holds(authority=SYSTEM))
+    assert [(row.program, row.step) for row in left] == [("maintainer", 1), ("web", 3)]
+    assert [row.program for row in run(holds.holds(authority=SYSTEM, only_open=True))] == ["maintainer"]
+
+
+@pytest.mark.parametrize("authority", [Owner("u"), Scoped(queues=["default"])])
+def test_holds_are_for_who_sees_the_whole(authority: Any) -> None:
+    for verb in (
+        holds.hold(WEB, authority=authority, fence=1),
+        holds.poison(WEB, Poison(job_id=1, fence=1, worker_id=1, message=""), authority=authority, fence=1),
+        holds.open_holds(authority=authority, host="web-1"),
+        holds.stopped(1, authority=authority, fence=1),
+        holds.take_up(1, authority=authority, fence=1),
+        holds.release("web-1", "web", authority=authority, how="release", by="kim"),
+        holds.holds(authority=authority),
+        holds.forget_holds(authority=authority, host="web-1", fence=1),
+    ):
+        with pytest.raises(NotAllowed):
+            run(verb)
