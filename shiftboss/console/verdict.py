@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from shiftboss.console import short
-from shiftboss.console.text import duration, number, since, visible
+from shiftboss.console.text import duration, number, visible
 from shiftboss.console.whole import Heard, Whole
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.queues import Pause
@@ -129,19 +129,18 @@ def _paused(counts: Sequence[Count], pauses: Sequence[Pause]) -> list[Finding]:
             continue
         longest = max(count.oldest_seconds or 0.0 for count in waiting)
         text = ngettext(
-            "Queue %(queue)s is paused by %(by)s since %(since)s: %(reason)s. %(jobs)s job waits",
-            "Queue %(queue)s is paused by %(by)s since %(since)s: %(reason)s. %(jobs)s jobs wait",
+            "%(jobs)s job waits in queue %(queue)s, which is paused by %(by)s (%(reason)s)",
+            "%(jobs)s jobs wait in queue %(queue)s, which is paused by %(by)s (%(reason)s)",
             jobs,
         )
         facts = {
             "queue": visible(pause.queue),
             "by": visible(pause.paused_by),
-            "since": since(pause.paused_at, timezone.now()),
             "reason": visible(Truncator(pause.reason).chars(120)).rstrip("."),
             "jobs": number(jobs),
         }
         level = Level.WRONG if longest > TOLERATED_WAIT_SECONDS else Level.NOTE
-        found.append(Finding(level, text % facts, page="queues"))
+        found.append(Finding(level, text % facts, pause.paused_at, "queues"))
     return found
 
 

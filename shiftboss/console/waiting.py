@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from shiftboss.console import words
-from shiftboss.console.text import duration, number, since, visible
+from shiftboss.console.text import duration, number, visible
 from shiftboss.queue.jobs import JobDetail
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.obstacles import AHEAD_CAP, Obstacles
@@ -23,13 +23,15 @@ from shiftboss.queue.store.queues import Limit
 class Reason:
     """A sentence; the jobs that it speaks of; whether a person has to do something before the job can run.
 
-    `page`: where that is done, or can be seen, by the name of its address.
+    `since`: from when on it holds, where that is known. `page`: where that is done, or can be seen, by the name of
+    its address.
     """
 
     text: str
     jobs: tuple[int, ...] = ()
     needs_person: bool = False
     page: str = ""
+    since: datetime | None = None
 
 
 def reasons(job: JobDetail, obstacles: Obstacles | None, *, now: datetime) -> list[Reason]:
@@ -38,7 +40,7 @@ def reasons(job: JobDetail, obstacles: Obstacles | None, *, now: datetime) -> li
         return [_held(job)]
     if job.state not in WAITING or obstacles is None:
         return []
-    found = [*_of_the_job(job, now), *_of_the_queue(obstacles, now), *_of_the_workers(job, obstacles, now)]
+    found = [*_of_the_job(job, now), *_of_the_queue(obstacles), *_of_the_workers(job, obstacles, now)]
     if job.state is State.AVAILABLE:
         found += _of_the_others(job, obstacles, busy=bool(found))
     return found
@@ -77,16 +79,15 @@ def _of_the_job(job: JobDetail, now: datetime) -> Iterator[Reason]:
         yield Reason(_("It is due later, in %(due)s.") % due)
 
 
-def _of_the_queue(found: Obstacles, now: datetime) -> Iterator[Reason]:
+def _of_the_queue(found: Obstacles) -> Iterator[Reason]:
     if found.paused_at is None:
         return
     facts = {
         "by": visible(found.paused_by or ""),
-        "since": since(found.paused_at, now),
         "reason": visible(found.pause_reason or "").rstrip(".") or _("no reason was given"),
     }
-    text = _("Its queue is paused by %(by)s since %(since)s: %(reason)s.")
-    yield Reason(text % facts, needs_person=True, page="queues")
+    text = _("Its queue is paused by %(by)s: %(reason)s.")
+    yield Reason(text % facts, needs_person=True, page="queues", since=found.paused_at)
 
 
 def _of_the_workers(job: JobDetail, found: Obstacles, now: datetime) -> Iterator[Reason]:

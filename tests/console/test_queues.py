@@ -385,10 +385,9 @@ def test_a_pause_is_seen_wherever_its_jobs_are(browser: Client, operator: object
     scenes.job()
     pause(operator, "mail")
     for address in (f"/jobs/{job_id}/", "/jobs/?state=available&queue=mail", "/"):
-        page = browser.get(address).content.decode().replace("<b><bdi>mail</bdi></b>", "mail")
-        assert re.search(
-            r"ueue (mail )?is paused by (<bdi>)?kim(</bdi>)? since (<time[^>]*>)?\d\d:\d\d UTC(</time>)?: ", page
-        ), address
+        page = re.sub("</?b>|</?bdi>", "", browser.get(address).content.decode())
+        assert re.search(r"ueue (mail|mail, which)? ?is paused by kim", page), address
+        assert re.search(r"since <time[^>]*>\d\d:\d\d UTC</time>", page), address
         assert "the provider is down" in page
     listed = browser.get("/jobs/?state=available").content.decode()
     assert len(re.findall(r'<a class="tag" href="/queues/">paused</a>', listed)) == 1

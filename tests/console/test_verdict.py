@@ -177,9 +177,8 @@ def test_a_paused_queue_where_jobs_wait_is_said_so_with_who_since_when_and_why()
     counts = [count(State.AVAILABLE, 1200, oldest=60.0), count(State.SCHEDULED, 34)]
     headline, note = findings(counts, serving(), paused("default"))
     assert headline.text == "All well"
-    assert note.text == (
-        "Queue default is paused by anna since 2026-01-01 14:02 UTC: the provider is down. 1,234 jobs wait"
-    )
+    assert note.text == ("1,234 jobs wait in queue default, which is paused by anna (the provider is down)")
+    assert note.since == datetime(2026, 1, 1, 14, 2, tzinfo=UTC)
     assert not note.is_wrong
 
 
