@@ -50,6 +50,7 @@ class Act(StrEnum):
     DRAIN_PROGRAM = "drain_program"
     STOP_PROGRAM = "stop_program"
     RESTART_PROGRAM = "restart_program"
+    RELEASE_PROGRAM = "release_program"
     TAIL_PROGRAM = "tail_program"
     SCALE_POOL = "scale_pool"
     CREATE_TOKEN = "create_token"
@@ -81,6 +82,7 @@ PERMISSIONS: dict[Act, str] = {
     Act.DRAIN_PROGRAM: "shiftboss.drain_program",
     Act.STOP_PROGRAM: "shiftboss.stop_program",
     Act.RESTART_PROGRAM: "shiftboss.restart_program",
+    Act.RELEASE_PROGRAM: "shiftboss.release_program",
     Act.TAIL_PROGRAM: "shiftboss.tail_program",
     Act.SCALE_POOL: "shiftboss.scale_pool",
     Act.CREATE_TOKEN: "shiftboss.add_token",

@@ -3,7 +3,7 @@
 from shiftboss.acts.performing import Acted, Deed, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.errors import HostSilent, InvalidJob, NoSuchProgram
-from shiftboss.queue.store import commands
+from shiftboss.queue.store import commands, holds
 from shiftboss.queue.store.commands import Order
 from shiftboss.queue.store.statement import run
 
@@ -19,6 +19,14 @@ WORDS = {
     Act.SCALE_POOL: "scale",
 }
 """What each act asks of the agent."""
+
+ENDS_A_HOLD = {
+    Act.START_PROGRAM: "start",
+    Act.RESTART_PROGRAM: "start",
+    Act.DRAIN_PROGRAM: "stop",
+    Act.STOP_PROGRAM: "stop",
+}
+"""Acts after which a program is not held back any more, and whether it is to be up or down then."""
 
 
 def start_program(
@@ -51,6 +59,28 @@ def tail_program(host: str, program: str, *, by: Person, reason: str = "", reque
     return _ask(Act.TAIL_PROGRAM, host, program, by, reason, request_id)
 
 
+def release_program(
+    host: str, program: str, *, by: Person, reason: str = "", request_id: str | None = None
+) -> Acted:
+    """Let go a program that is held back because it crashed in a loop: its host's agent starts it at once.
+
+    So does the next one where this one is gone. Raises NoSuchProgram where it is not held back.
+    """
+    act = Act.RELEASE_PROGRAM
+    require(PERMISSIONS[act], by=by)
+    _check_names(host, program)
+
+    def do() -> Deed:
+        ended = _release(host, program, "release", by)
+        if ended is None:
+            raise NoSuchProgram(f"{program} on {host} is not held back")
+        before = {"step": ended.step, "until": ended.until.isoformat()}
+        return Deed(before=before, after={"hold_id": str(ended.id)})
+
+    wish = {"host": host, "program": program}
+    return perform(act, do, by=by, reason=reason, request_id=request_id, asked=wish)
+
+
 def scale_pool(
     host: str, pool: str, count: int, *, by: Person, reason: str, request_id: str | None = None
 ) -> Acted:
@@ -64,9 +94,7 @@ def _ask(
     act: Act, host: str, name: str, by: Person, reason: str, request_id: str | None, *, count: int | None = None
 ) -> Acted:
     require(PERMISSIONS[act], by=by)
-    for text in (host, name):
-        if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable():
-            raise InvalidJob(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
+    _check_names(host, name)
     is_pool = act is Act.SCALE_POOL
     thing = {"pool": name} if is_pool else {"program": name}
     order = Order(host=host, verb=WORDS[act], count=count, **thing)
@@ -75,10 +103,23 @@ def _ask(
         asked = run(commands.ask(order, authority=by.authority, by=by.name))
         if asked.id is None:
             raise _refusal(host, f"{'pool' if is_pool else 'program'} {name!r}", asked)
-        return Deed(after={"command_id": str(asked.id)})
+        after = {"command_id": str(asked.id)}
+        if act in ENDS_A_HOLD and (ended := _release(host, name, ENDS_A_HOLD[act], by)):
+            after["hold_id"] = str(ended.id)
+        return Deed(after=after)
 
     wish = {"host": host, **thing} | ({} if count is None else {"count": count})
     return perform(act, do, by=by, reason=reason, request_id=request_id, asked=wish)
+
+
+def _release(host: str, program: str, how: str, by: Person) -> holds.Released | None:
+    return run(holds.release(host, program, authority=by.authority, how=how, by=by.name))
+
+
+def _check_names(*names: str) -> None:
+    for name in names:
+        if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+            raise InvalidJob(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
 
 
 def _refusal(host: str, thing: str, asked: commands.Asked) -> NoSuchProgram | HostSilent:

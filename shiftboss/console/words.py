@@ -88,6 +88,7 @@ ACTS: dict[str, Promise] = {
     Act.DRAIN_PROGRAM: pgettext_lazy("act", "Drain program"),
     Act.STOP_PROGRAM: pgettext_lazy("act", "Stop program"),
     Act.RESTART_PROGRAM: pgettext_lazy("act", "Restart program"),
+    Act.RELEASE_PROGRAM: pgettext_lazy("act", "Release program"),
     Act.TAIL_PROGRAM: pgettext_lazy("act", "Show log"),
     Act.SCALE_POOL: pgettext_lazy("act", "Scale pool"),
     Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),

@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
             options={
                 "permissions": [
                     ("drain_program", "Can drain programs of hosts"),
-                    ("release_hold", "Can release programs that are held back"),
+                    ("release_program", "Can release programs that are held back"),
                     ("restart_program", "Can restart programs of hosts"),
                     ("scale_pool", "Can scale pools of workers"),
                     ("start_program", "Can start programs of hosts"),

@@ -34,6 +34,7 @@ start_program   .         .         .      .       yes       yes    yes        .
 drain_program   .         .         .      .       yes       yes    yes        .         .        yes
 stop_program    .         .         .      .       .         yes    yes        .         .        .
 restart_program .         .         .      .       yes       yes    yes        .         .        yes
+release_program .         .         .      .       yes       yes    yes        .         .        yes
 tail_program    .         .         .      .       yes       yes    yes        .         .        yes
 scale_pool      .         .         .      .       yes       yes    yes        .         .        yes
 create_token    .         .         .      .       .         yes    yes        .         .        .
