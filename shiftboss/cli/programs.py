@@ -23,13 +23,15 @@ from shiftboss.cli.command import (
 from shiftboss.cli.output import as_json, block, cell, table
 from shiftboss.cli.project import open_record
 from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
-from shiftboss.queue.store import commands, hosts, processes
+from shiftboss.queue.store import commands, holds, hosts, processes
 from shiftboss.queue.store.commands import CommandRow
+from shiftboss.queue.store.holds import HoldRow
 from shiftboss.queue.store.hosts import HostRow
 from shiftboss.queue.store.processes import ProcessRow
 from shiftboss.queue.store.statement import run
 
 WAIT_SECONDS = 120
+MOST_HELD = 1000
 LOOK_SECONDS = 0.2
 """How often the record is asked what became of a command, which an agent on another host carries out."""
 
@@ -43,7 +45,8 @@ examples:
   shiftboss ps --format json | jq -r '.hosts[].programs[] | select(.state == "FATAL").name'
 
 What the agents of the hosts (shiftboss_listener) see of their supervisord. LAST END is how a program ended the
-last time that nobody had asked it to: its exit code, its signal, or `unknown`.
+last time that nobody had asked it to: its exit code, its signal, or `unknown`. HELD: it crashes in a loop, and is
+held back until then; `shiftboss release` starts it at once.
 """
 
 LOGS_EXAMPLES = """\
@@ -53,6 +56,16 @@ examples:
 
 The last lines of a program's log, at most 200, as its host's agent reads them now: without what is redacted and
 without what a terminal would obey.
+"""
+
+RELEASE_EXAMPLES = """\
+examples:
+  shiftboss release worker-default-1
+  shiftboss release web --host web-1 --reason "the port is free again"
+
+A program that crashes in a loop is held back for a while, each time for longer; `shiftboss ps` shows until when,
+and `shiftboss ps --format json` why. Its host's agent starts it at once. Where it goes on crashing, it is held
+back again.
 """
 
 SCALE_EXAMPLES = """\
@@ -130,6 +143,11 @@ def declare(to: Commands) -> None:
         parser.add_argument("programs", metavar="PROGRAM", nargs="*")
         parser.add_argument("--pool", metavar="POOL", help="the workers of this pool")
         _take_act(act, parser)
+    releasing = to.add(
+        "release", release, help="Start programs that are held back because they crash", epilog=RELEASE_EXAMPLES
+    )
+    releasing.add_argument("programs", metavar="PROGRAM", nargs="+")
+    _take_act(Act.RELEASE_PROGRAM, releasing)
     scaling = to.add("scale", scale, help="Say how many workers of a pool run on a host", epilog=SCALE_EXAMPLES)
     scaling.add_argument("pool", metavar="POOL")
     scaling.add_argument("count", metavar="COUNT", type=_count)
@@ -144,16 +162,16 @@ def ps(given: argparse.Namespace) -> int:
     found = [row for row in _hosts(person) if given.host in (None, row.name)]
     if given.host is not None and not found:
         raise Refused(f"there is no host {given.host!r}: none of its agents was ever heard of")
-    ends = _last_ends(person)
+    ends, held = _last_ends(person), _held(person)
     if given.format == "json":
-        print(as_json({"hosts": [_host_facts(row, ends) for row in found]}))
+        print(as_json({"hosts": [_host_facts(row, ends, held) for row in found]}))
         return 0
     heads = ("HOST", "PROGRAM", "STATE", "PID", "FOR", "MEMORY", "LAST END")
     cells = [
         (
             row.name,
             program["name"],
-            program["state"] if row.alive and row.trouble is None else f"{program['state']}?",
+            _state(row, program, held.get((row.name, program["name"]))),
             program["pid"],
             _age(program["since"]),
             None if program["memory_kb"] is None else f"{program['memory_kb'] / 1024:,.0f} MB",
@@ -188,6 +206,51 @@ def logs(given: argparse.Namespace) -> int:
         else block("\n".join(lines))
     )
     return 0
+
+
+def release(given: argparse.Namespace) -> int:
+    """Let programs go that are held back, and wait until their agents have started them."""
+    act = Act.RELEASE_PROGRAM
+    open_record(given)
+    person = permitted(act, given)
+    outcomes: list[dict[str, Any]] = []
+    for name in dict.fromkeys(given.programs):
+        host = given.host or _holding(person, name)
+        worded(partial(acts.release_program, host, name, by=person, reason=given.reason))
+        started = _taken_up(person, host, name, seconds=given.wait)
+        outcomes.append({"host": host, "program": name, "done": True, "started": started})
+        if given.format == "text":
+            said = "started" if started else "its agent starts it once it answers"
+            print(f"{cell(name)} on {cell(host)}: held back no more, {said}", flush=True)
+    if given.format == "json":
+        print(as_json({"act": str(act), "done": len(outcomes), "refused": 0, "programs": outcomes}))
+    return 0
+
+
+def _holding(person: Person, program: str) -> str:
+    """The only host on which a program is held back. Raises Refused."""
+    having = [host for host, name in _held(person) if name == program]
+    if not having:
+        raise Refused(f"{program} is held back on no host: see `shiftboss ps`")
+    if len(having) > 1:
+        raise Refused(f"{program} is held back on {', '.join(having)}: say which with --host")
+    return having[0]
+
+
+def _taken_up(person: Person, host: str, program: str, *, seconds: float) -> bool:
+    """Whether the agent has started it, looked at for so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (host, program) in _held(person, at_all=True):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def _held(person: Person, *, at_all: bool = False) -> dict[tuple[str, str], HoldRow]:
+    """Programs that are held back; `at_all`: also those that their agents have only to start."""
+    rows = run(holds.holds(authority=person.authority, only_open=True, limit=MOST_HELD))
+    return {(row.host, row.program): row for row in rows if at_all or row.released_at is None}
 
 
 def scale(given: argparse.Namespace) -> int:
@@ -317,7 +380,23 @@ def _last_ends(person: Person) -> dict[tuple[str, str], ProcessRow]:
     return found
 
 
-def _host_facts(row: HostRow, ends: dict[tuple[str, str], ProcessRow]) -> dict[str, Any]:
+def _state(row: HostRow, program: dict[str, Any], hold: HoldRow | None) -> str:
+    """What is said of a program: as supervisord does, but for one that is down because it is held back."""
+    state = str(program["state"])
+    if hold and program["launcher"] is None:
+        return f"HELD until {hold.until:%H:%M:%S}"
+    return state if row.alive and row.trouble is None else f"{state}?"
+
+
+def _hold_facts(hold: HoldRow | None) -> dict[str, Any] | None:
+    if hold is None:
+        return None
+    return {"held_at": hold.held_at, "until": hold.until, "step": hold.step, "why": hold.evidence}
+
+
+def _host_facts(
+    row: HostRow, ends: dict[tuple[str, str], ProcessRow], held: dict[tuple[str, str], HoldRow]
+) -> dict[str, Any]:
     return {
         "name": row.name,
         "alive": row.alive,
@@ -327,7 +406,12 @@ def _host_facts(row: HostRow, ends: dict[tuple[str, str], ProcessRow]) -> dict[s
         "gap_until": row.gap_until,
         "dropped": row.dropped,
         "programs": [
-            {**program, "last_end": _end_facts(ends.get((row.name, program["name"])))} for program in row.programs
+            {
+                **program,
+                "last_end": _end_facts(ends.get((row.name, program["name"]))),
+                "hold": _hold_facts(held.get((row.name, program["name"]))),
+            }
+            for program in row.programs
         ],
     }
 

@@ -11,7 +11,7 @@ from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Lease, Registration, Settlement, WorkerStatus
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.states import QuarantineReason
-from shiftboss.queue.store import enqueue, hosts, lease, operate, upkeep, workers
+from shiftboss.queue.store import enqueue, holds, hosts, lease, operate, upkeep, workers
 from shiftboss.queue.store.statement import Verb, run
 from tests.waiting import wait_for
 
@@ -323,16 +323,26 @@ EMPTIED = ["job", "finished", "attempt", "event", "worker", "queue", "slot", "pu
 EMPTIED += ["sample", "histogram", "mark", "host", "process", "command", "hold", "roll", "roll_step", "scale"]
 
 
-def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = ()) -> int:
+def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = (), lease_seconds: float = 10.0) -> int:
     """A host whose agent lives and has seen these programs; the agent's fence."""
     agent = hosts.Agent(
-        name=name, hostname=name, pid=11, home="/srv/shiftboss", code_version="v7", lease_seconds=10.0
+        name=name, hostname=name, pid=11, home="/srv/shiftboss", code_version="v7", lease_seconds=lease_seconds
     )
     fence = run(hosts.take(agent, authority=SYSTEM))
     assert fence
     seen = [{"state": "RUNNING", "pid": 2, "launcher": 1, "since": None, "memory_kb": 1} | one for one in programs]
     assert run(hosts.beat(name, authority=SYSTEM, fence=fence, programs=seen, trouble=None))
     return fence
+
+
+def a_hold(fence: int, **other: Any) -> int:
+    """A program of the host, `web` where no other is named, that is held back; its number."""
+    looping: dict[str, Any] = {"host": "web-1", "program": "web", "pool": None, "step": 1, "seconds": 600.0}
+    evidence = {"times": 3, "seconds": 40.0, "ends": [], "line": "no disk", "line_times": 3, "version": None}
+    looping |= {"evidence": {**evidence, "version_before": None}, "after": 0}
+    hold_id = run(holds.hold(holds.Looping(**{**looping, **other}), authority=SYSTEM, fence=fence))
+    assert hold_id
+    return hold_id
 
 
 def empty() -> None:
