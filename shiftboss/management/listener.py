@@ -76,6 +76,7 @@ def listen(home: Path | None, socket_path: Path | None, prefix: str) -> None:
         orders=orders,
         resources=Resources(folders_of(place)),
         rule=rule_of(config),
+        pools=config.pools,
     )
     asyncio.run(listener.run())
 

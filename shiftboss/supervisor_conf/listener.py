@@ -10,16 +10,18 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 
+from shiftboss.conf import Pool
 from shiftboss.queue.authority import System
 from shiftboss.queue.clients.local import Connection
 from shiftboss.queue.errors import StoreUnavailable
 from shiftboss.queue.runtime.loop import Loop, wait_for_event
-from shiftboss.queue.store import commands, holds, hosts, processes
+from shiftboss.queue.store import commands, holds, hosts, processes, rolls
 from shiftboss.queue.store.commands import Claim
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.schema import check_schema
@@ -28,6 +30,8 @@ from shiftboss.supervisor_conf.crash_loops import Rule
 from shiftboss.supervisor_conf.holds import Holds
 from shiftboss.supervisor_conf.orders import OrderFailed, Orders
 from shiftboss.supervisor_conf.resources import Resources
+from shiftboss.supervisor_conf.rolls import Rolls
+from shiftboss.supervisor_conf.scaling import PACE, Scaling
 from shiftboss.supervisor_conf.spool import Spool
 from shiftboss.supervisor_conf.watch import Seen, Watch
 
@@ -63,6 +67,7 @@ class Listener:
         orders: Orders,
         resources: Resources,
         rule: Rule,
+        pools: Mapping[str, Pool],
     ) -> None:
         self._agent = Agent(
             name=name,
@@ -78,6 +83,8 @@ class Listener:
         self._orders = orders
         self._holds = Holds(self._connection, host=name, orders=orders, rule=rule)
         self._judged: int | None = None
+        self._rolls = Rolls(self._connection, host=name, orders=orders)
+        self._scaling = Scaling(self._connection, host=name, orders=orders, pools=pools)
         self._resources = resources
         self._left: dict[str, Any] | None = None
         self._working: set[asyncio.Task[None]] = set()
@@ -184,15 +191,20 @@ class Listener:
         for claim in await self._connection.run(taking):
             fields = {"command": claim.id, "verb": claim.verb, "of": claim.program or claim.pool}
             log.info("command.claimed", extra=fields)
-            task = asyncio.create_task(self._carry_out(claim, self._fence))
-            self._working.add(task)
-            task.add_done_callback(self._working.discard)
+            self._begin(claim, self._fence, is_a_persons=True)
 
-    async def _carry_out(self, claim: Claim, fence: int) -> None:
+    def _begin(self, claim: Claim, fence: int, *, is_a_persons: bool) -> None:
+        task = asyncio.create_task(self._carry_out(claim, fence, is_a_persons=is_a_persons))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _carry_out(self, claim: Claim, fence: int, *, is_a_persons: bool) -> None:
         def say(text: str) -> None:
             self._said[claim.id] = (fence, text)
 
         try:
+            if is_a_persons and claim.verb == "scale":
+                await self._keep_count(claim, fence)
             failed, answer = False, await asyncio.to_thread(self._orders.carry_out, claim, say)
         except OrderFailed as problem:
             failed, answer = True, {"error": str(problem)}
@@ -221,12 +233,29 @@ class Listener:
             self._judged = self._fence
         await self._holds.run_once(self._fence)
 
+    async def _keep_count(self, claim: Claim, fence: int) -> None:
+        """Keep the count of workers that a person asks for, before anything is done for it."""
+        self._orders.check_count(claim.pool or "", claim.count or 0)
+        if not await self._scaling.keep(claim, fence):
+            raise OrderFailed("another agent has this host by now")
+
+    async def roll(self) -> bool:
+        """Do what is next for a rolling restart."""
+        return await self._rolls.run_once(self._fence)
+
+    async def scale(self) -> None:
+        """Keep pools at their counts, and change these where jobs wait for too long, or none does."""
+        fence = self._fence
+        for claim in await self._scaling.run_once(fence, held=self._holds.held):
+            self._begin(claim, fence or 0, is_a_persons=False)
+
     async def forget(self) -> None:
         """Drop the oldest lives of programs that have had many, their oldest holds, and old commands."""
         if self._fence is not None:
             host, fence = self._agent.name, self._fence
             await self._connection.run(processes.forget(authority=SYSTEM, host=host, fence=fence))
             await self._connection.run(holds.forget_holds(authority=SYSTEM, host=host, fence=fence))
+            await self._connection.run(rolls.forget_rolls(authority=SYSTEM, host=host, fence=fence))
             await self._connection.run(commands.forget_commands(authority=SYSTEM, host=host, fence=fence))
 
     async def run(self) -> None:
@@ -241,6 +270,8 @@ class Listener:
             Loop("tell", self.tell, every_seconds=LOOK_SECONDS),
             Loop("obey", self.obey, every_seconds=OBEY_SECONDS),
             Loop("hold", self.hold, every_seconds=LOOK_SECONDS),
+            Loop("roll", self.roll, every_seconds=OBEY_SECONDS),
+            Loop("scale", self.scale, every_seconds=PACE.look_seconds),
             Loop("forget", self.forget, every_seconds=FORGET_SECONDS),
         )
         tasks = [looking, *(asyncio.create_task(loop.run(stop)) for loop in loops)]

@@ -85,7 +85,8 @@ class Orders:
                 return self._tail(name)
         raise OrderFailed(f"{claim.verb!r} is nothing that this agent can do")
 
-    def _scale(self, pool: str, count: int, say: Say) -> dict[str, Any]:
+    def check_count(self, pool: str, count: int) -> None:
+        """Raise OrderFailed where a pool of this host may not have so many workers."""
         if pool not in self.counts:
             raise OrderFailed(f"there is no pool {pool!r} in the settings of this host")
         if not 0 <= count <= self.counts[pool]:
@@ -93,6 +94,9 @@ class Orders:
                 f"the pool {pool} may have 0 to {self.counts[pool]} workers here, not {count}: raise its "
                 '"max_workers" in SHIFTBOSS["POOLS"]'
             )
+
+    def _scale(self, pool: str, count: int, say: Say) -> dict[str, Any]:
+        self.check_count(pool, count)
         known = self._infos()
         wanted = [f"{self.prefix}worker-{pool}-{n}" for n in range(1, self.counts[pool] + 1)]
         if missing := [name for name in wanted[:count] if name not in known]:

@@ -4,12 +4,23 @@ It decides by what the record holds of the step and by what supervisord says now
 whatever it was doing when it died, the next agent goes on from there.
 """
 
+import asyncio
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
+from logging import INFO, WARNING
+from typing import TypedDict
 
+from shiftboss.queue.authority import System
+from shiftboss.queue.clients.local import Connection
+from shiftboss.queue.store import rolls
 from shiftboss.queue.store.rolls import Move, Step
 from shiftboss.supervisor_conf import control
 from shiftboss.supervisor_conf.orders import START_SECONDS, OrderFailed, Orders
+
+log = logging.getLogger("shiftboss.listener")
+
+SYSTEM = System()
 
 PROVE_SECONDS = 120.0
 """A worker is given so long to say that it lives: it may wait at the gate, and has to load the project."""
@@ -19,6 +30,9 @@ CLAIM_SECONDS = 30.0
 
 NOTE_SECONDS = 10.0
 """How an end came about is noted within so long, or it is told without that."""
+
+LOOKS_AT_OTHERS = 10
+"""In so many looks without a step of its own an agent looks once whether the one whose turn it is is silent."""
 
 UP = frozenset({"RUNNING", "STARTING"})
 FAILING = frozenset({"BACKOFF", "FATAL"})
@@ -101,23 +115,26 @@ def _start(step: Step, program: Program | None, patience: Patience) -> Deed | Mo
 
 
 def _prove(step: Step, program: Program | None, patience: Patience) -> Move | None:
-    known = {"worker_id": step.worker_id, "code_version": step.code_version}
     if step.ending is not None:
-        return Move(to="failed", why=f"it does not stay up: {ending(step)}", **known)
+        return _proved(step, why=f"it does not stay up: {ending(step)}")
     if step.worker_id and step.code_wanted is not None and step.code_version != step.code_wanted:
-        what = f"it runs version {step.code_version or 'unknown'}, not {step.code_wanted}"
-        return Move(to="failed", why=what, **known)
+        return _proved(step, why=f"it runs version {step.code_version or 'unknown'}, not {step.code_wanted}")
     if step.beats and step.claims:
-        return Move(to="done", **known)
+        return _proved(step)
     if step.beats and step.seconds > patience.claim:
-        if not step.waits:
-            return Move(to="done", **known)
-        return Move(to="failed", why="it lives, and claims nothing though jobs wait in its queues", **known)
+        why = "it lives, and claims nothing though jobs wait in its queues"
+        return _proved(step, why=why if step.waits else None)
     if step.seconds > patience.prove:
         gone = program is None or program.launcher != step.launcher_after
         what = "it has ended, nobody knows how" if gone else "no worker has said that it lives: see its log"
-        return Move(to="failed", why=f"{what}, for {patience.prove:g} seconds", **known)
+        return _proved(step, why=f"{what}, for {patience.prove:g} seconds")
     return None
+
+
+def _proved(step: Step, *, why: str | None = None) -> Move:
+    """The end of a step, with the worker that came up; `why` it failed, where it did."""
+    to = "done" if why is None else "failed"
+    return Move(to=to, worker_id=step.worker_id, code_version=step.code_version, why=why)
 
 
 def ending(step: Step) -> str:
@@ -128,22 +145,64 @@ def ending(step: Step) -> str:
     return (how or "it has ended, nobody knows how") + said
 
 
-class Rolls:
-    """Carries out steps over a supervisord's socket, in any thread."""
+class Holder(TypedDict):
+    """What an agent shows with each word."""
 
-    def __init__(self, orders: Orders) -> None:
+    authority: System
+    host: str
+    fence: int
+
+
+class Rolls:
+    """Does the steps of rolling restarts that are its host's."""
+
+    def __init__(self, connection: Connection, *, host: str, orders: Orders) -> None:
+        self._connection = connection
+        self._host = host
         self._orders = orders
         self._patience = Patience(stop=orders.stop_seconds)
+        self._looks = 0
 
-    def next(self, step: Step) -> Move | None:
+    async def run_once(self, fence: int | None) -> bool:
+        """Do what is next on this host under its agent's lease; True where something has moved."""
+        if fence is None:
+            return False
+        step = await self._connection.run(rolls.step(authority=SYSTEM, host=self._host))
+        if step is None:
+            await self._look_at_others(fence)
+            return False
+        holder: Holder = {"authority": SYSTEM, "host": self._host, "fence": fence}
+        if step.fallen is not None:
+            why = f"{step.fallen}, which had come up, has ended since: {ending(step)}"
+            log.warning("roll.stopped", extra={"roll": step.roll_id, "why": why})
+            return await self._connection.run(rolls.stop(step, why=why, **holder))
+        to = await asyncio.to_thread(self._next, step)
+        if to is None:
+            return False
+        has_moved = await self._connection.run(rolls.move(step, to, **holder))
+        if has_moved:
+            fields = {"roll": step.roll_id, "program": step.program, "state": to.to, "why": to.why}
+            log.log(WARNING if to.why else INFO, "roll.moved", extra=fields)
+        return has_moved
+
+    async def _look_at_others(self, fence: int) -> None:
+        """Now and then: does the roll wait for a host of which nobody hears?"""
+        self._looks += 1
+        if self._looks % LOOKS_AT_OTHERS == 0:
+            stopping = rolls.stop_silent(authority=SYSTEM, host=self._host, fence=fence)
+            if stopped := await self._connection.run(stopping):
+                log.warning("roll.stopped", extra={"roll": stopped, "why": "the agent of its next host is silent"})
+
+    def _next(self, step: Step) -> Move | None:
         """Do what is next for a step; into which state it comes, None where it stays."""
         try:
-            program = self._program(step.program)
-            match decide(step, program, self._patience):
+            match decide(step, self._program(step.program), self._patience):
                 case Deed.DRAIN:
-                    self._drain(step.program)
+                    # A configuration that cannot be read is found out while the worker still runs.
+                    control.reload(self._orders.socket)
+                    self._orders.begin_stop(step.program)
                 case Deed.START:
-                    return self._start(step)
+                    return self._start(step.program)
                 case Move() as to:
                     return to
         except control.SupervisorRefused as problem:
@@ -156,19 +215,14 @@ class Rolls:
         info = control.programs(self._orders.socket, self._orders.prefix).get(name)
         return None if info is None else Program(str(info["statename"]), int(info["pid"]) or None)
 
-    def _drain(self, name: str) -> None:
-        # A configuration that cannot be read is found out while the worker still runs.
-        control.reload(self._orders.socket)
-        self._orders.begin_stop(name)
-
-    def _start(self, step: Step) -> Move | None:
-        """Start it by the configuration as it is now."""
+    def _start(self, name: str) -> Move | None:
+        """Start a program by the configuration as it is now."""
         changes = control.reload(self._orders.socket)
-        if step.program in changes.removed:
-            return Move(to="done")  # it is no more: who reads the new configuration in takes it away
-        if step.program in changes.changed:
-            control.call(self._orders.socket, "removeProcessGroup", step.program)
-        if step.program in changes.changed | changes.added:
-            control.call(self._orders.socket, "addProcessGroup", step.program)
-        self._orders.begin_start(step.program)
+        if name in changes.removed:
+            return Move(to="done")  # it stays down; who reads the new configuration in takes it away
+        if name in changes.changed:
+            control.call(self._orders.socket, "removeProcessGroup", name)
+        if name in changes.changed | changes.added:
+            control.call(self._orders.socket, "addProcessGroup", name)
+        self._orders.begin_start(name)
         return None

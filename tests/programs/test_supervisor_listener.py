@@ -106,6 +106,7 @@ class Watching:
             orders=orders,
             resources=Resources({"home": self.home}),
             rule=rule_of(config),
+            pools=config.pools,
         )
         return self.listener
 

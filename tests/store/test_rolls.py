@@ -206,7 +206,7 @@ def test_what_is_in_hand_of_an_old_roll_comes_before_the_next_one(fence: int) ->
 def test_a_host_of_which_nobody_hears_stops_the_roll(fence: int) -> None:
     roll = begun()
     other = a_host("web-2")
-    stopping = {"authority": SYSTEM, "host": "web-2", "fence": other}
+    stopping: dict[str, Any] = {"authority": SYSTEM, "host": "web-2", "fence": other}
     assert run(rolls.stop_silent(**stopping)) is None
     silent(30)
     assert 29 < (told(roll).silent_seconds or 0) < 60

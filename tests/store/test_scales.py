@@ -16,7 +16,7 @@ from tests.store.sessions import together
 
 pytestmark = pytest.mark.requirement("L31")
 
-PROGRAMS = [
+PROGRAMS: list[dict[str, Any]] = [
     {"name": "worker-default-1", "pool": "default"},
     {"name": "worker-default-2", "pool": "default", "launcher": None},
 ]
@@ -86,7 +86,7 @@ def test_only_the_agent_whose_lease_runs_sets_a_count(fence: int) -> None:
 def test_of_two_that_set_a_count_at_once_one_has_set_it(fence: int, connect: Any) -> None:
     by_itself(1, 2, fence)
     sessions = [connect(), connect()]
-    given = {"authority": SYSTEM, "host": "web-1", "fence": fence, "workers": 1, "why": "r"}
+    given: dict[str, Any] = {"authority": SYSTEM, "host": "web-1", "fence": fence, "workers": 1, "why": "r"}
     verb = [
         lambda s=session, n=count: s.run(scales.by_itself("default", before=2, count=n, **given))
         for session, count in zip(sessions, (3, 1), strict=True)
