@@ -49,5 +49,6 @@ def narrowed(seen: Whole, queues: frozenset[str] | None) -> Whole:
         flows={name: flow for name, flow in seen.flows.items() if name in queues},
         rates=[rate for rate in seen.rates if rate.queue in queues],
         hosts=[],
+        holds=[],
         pauses=[pause for pause in seen.pauses if pause.queue in queues],
     )

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from shiftboss.console import short
 from shiftboss.console.text import duration, number, visible
-from shiftboss.console.whole import Heard, Whole
+from shiftboss.console.whole import Heard, HeldBack, Whole
 from shiftboss.queue.states import WAITING, State
 from shiftboss.queue.store.queues import Pause
 from shiftboss.queue.store.read import WorkerRow
@@ -38,7 +39,7 @@ class Level(IntEnum):
 class Finding:
     """One sentence about the whole, how much it matters, and since when it is so where that is known.
 
-    `page` and `query` lead to what it is about.
+    `page` and `query` lead to what it is about. `until`: of a program, so long it is held back.
     """
 
     level: Level
@@ -46,6 +47,7 @@ class Finding:
     since: datetime | None = None
     page: str = ""
     query: str = ""
+    until: datetime | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -61,6 +63,7 @@ def findings(seen: Whole) -> list[Finding]:
     paused = {pause.queue for pause in seen.pauses}
     said = [
         *_unseen(seen),
+        *_looping(seen.holds),  # before what comes of it
         *_without_worker(seen),
         *_paused(seen.counts, seen.pauses),
         *_stuck(seen),
@@ -170,6 +173,25 @@ def _waiting_long(counts: Sequence[Count]) -> list[Finding]:
     )
     facts = {"queues": number(len(late)), "wait": duration(seconds), "queue": visible(queue)}
     return [Finding(Level.WRONG, text % facts, page="queues")]
+
+
+def _looping(holds: Sequence[HeldBack]) -> list[Finding]:
+    """Programs that crash in a loop: their agents hold them back, and somebody has to find out why."""
+    found = []
+    for held in holds:
+        if held.times > 1:
+            text = _("Crash loop: %(program)s on %(host)s ended %(times)s times in %(seconds)s")
+        else:
+            text = _("Crash loop: %(program)s on %(host)s ended again after it had been held back")
+        facts = {
+            "program": visible(held.program),
+            "host": visible(held.host),
+            "times": number(held.times),
+            "seconds": duration(held.seconds),
+        }
+        query = f"?{urlencode({'host': held.host})}"
+        found.append(Finding(Level.WRONG, text % facts, held.at, "hosts", query, held.until))
+    return found
 
 
 def _hosts(hosts: Sequence[Heard]) -> list[Finding]:

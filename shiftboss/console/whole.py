@@ -141,6 +141,18 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A program that crashes in a loop: how often it ended within how many seconds, and until when it is down."""
+
+    host: str
+    program: str
+    at: datetime
+    until: datetime
+    times: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Whole:
     """What was seen of the whole.
 
@@ -148,7 +160,7 @@ class Whole:
     `finished`: about how many finished jobs there are in all, None where that is not known. `rates`: finished jobs
     per queue and minute, counted back from `minute`. `ages`: for each part how old it is in seconds; a part that
     was never seen is missing, and its figures are empty. `overdue_seconds`: how old the figures are where nobody
-    looks any more. `unattended`: no maintainer looks, whoever else did. `pauses` and `hosts` are those of the
+    looks any more. `unattended`: no maintainer looks, whoever else did. `pauses`, `hosts` and `holds` are of the
     reading. `stuck_in`: stuck leases by queue. `within`: the queues that it is narrowed to, None where it is not.
     """
 
@@ -163,6 +175,7 @@ class Whole:
     minute: datetime | None = None
     pauses: list[Pause] = field(default_factory=list)
     hosts: list[Heard] = field(default_factory=list)
+    holds: list[HeldBack] = field(default_factory=list)
     ages: dict[Part, float] = field(default_factory=dict)
     overdue_seconds: float | None = None
     within: frozenset[str] | None = None
@@ -290,6 +303,10 @@ def _made(found: dict[str, Sample]) -> Whole:
         hosts=[
             Heard(name, datetime.fromisoformat(at), alive, trouble, shortages(resources) if alive else ())
             for name, at, alive, trouble, resources in seen(samples.HOSTS, [])
+        ],
+        holds=[
+            HeldBack(host, program, datetime.fromisoformat(at), datetime.fromisoformat(until), times, seconds)
+            for host, program, at, until, times, seconds in seen(samples.HOLDS, [])
         ],
         ages={part: found[part].age_seconds for part in Part if part in found},
         overdue_seconds=overdue,

@@ -28,7 +28,7 @@ create table shiftboss_hold (
     constraint shiftboss_hold_taken_up check (taken_up_at is null or released_at is not null),
     constraint shiftboss_hold_poison check ((poison_job is not null) = coalesce(released_as = 'poison', false))
 );
--- One at a time of a program. open_holds.sql, release_hold.sql; sample_holds.sql reads them whole: they are few.
+-- One at a time of a program. open_holds.sql, release_hold.sql, samples.sql.
 create unique index shiftboss_hold_open on shiftboss_hold (host, program) where taken_up_at is null;
 -- holds.sql: those of a program, the newest first
 create index shiftboss_hold_program on shiftboss_hold (host, program, id desc);

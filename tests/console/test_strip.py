@@ -16,6 +16,7 @@ from shiftboss.console.whole import Flow
 from shiftboss.queue.store import samples
 from shiftboss.queue.store.statement import Verb
 from tests.console import scenes
+from tests.store import making
 from tests.store.making import execute
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3", "L28")]
@@ -229,3 +230,15 @@ def test_the_time_to_drain_is_that_of_the_present_rates(
 def test_a_rate_is_told_in_the_unit_that_fits(a_minute: float, said: str) -> None:
     assert per_second(a_minute) == said
     assert strip.STEADY
+
+
+@pytest.mark.requirement("B2")
+def test_a_crash_loop_is_told_on_every_page_until_when_it_is_held_back(browser: Client) -> None:
+    hold_id = making.a_hold(making.a_host(programs=[{"name": "web", "pool": None}]))
+    whole.forget()
+    told = words(strip_of(browser.get("/jobs/").content.decode()))
+    assert "Crash loop: web on web-1 ended 3 times in 40 s" in told
+    assert re.search(r"held back until \d\d:\d\d:\d\d UTC", told)
+    execute("update shiftboss_hold set released_at = now(), released_as = 'release' where id = %s", hold_id)
+    whole.forget()
+    assert "Crash loop" not in strip_of(browser.get("/jobs/").content.decode())

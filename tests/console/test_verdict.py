@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from shiftboss.console.verdict import Finding, is_late, late_after
 from shiftboss.console.verdict import findings as all_findings
-from shiftboss.console.whole import Beat, Heard, Held, Served, Stuck, Whole, Workers
+from shiftboss.console.whole import Beat, Heard, Held, HeldBack, Served, Stuck, Whole, Workers
 from shiftboss.queue.shortage import Shortage
 from shiftboss.queue.states import State
 from shiftboss.queue.store.queues import Pause
@@ -218,3 +218,15 @@ def test_a_host_without_an_agent_is_told_and_one_without_a_supervisor_is_wrong()
 def test_what_a_host_runs_short_of_is_told(short: Shortage, text: str, wrong: bool) -> None:
     found = findings([], serving(), hosts=[Heard("web-1", HEARD, True, None, (short,))])
     assert [(one.text, one.is_wrong) for one in found if one.page == "hosts"] == [(f"Host web-1: {text}", wrong)]
+
+
+@pytest.mark.requirement("B2")
+def test_a_program_that_crashes_in_a_loop_is_wrong_and_says_until_when_it_is_held_back() -> None:
+    until = HEARD + timedelta(minutes=1)
+    first = HeldBack("web-1", "worker-default-1", HEARD, until, 4, 40.0)
+    again = HeldBack("a&b", "web", HEARD, until, 1, 0.0)
+    headline, other, *_ = findings([], serving(), holds=[first, again])
+    assert headline.text == "Crash loop: worker-default-1 on web-1 ended 4 times in 40\N{NO-BREAK SPACE}s"
+    assert (headline.is_wrong, headline.since, headline.until) == (True, HEARD, until)
+    assert (headline.page, headline.query, other.query) == ("hosts", "?host=web-1", "?host=a%26b")
+    assert other.text == "Crash loop: web on a&b ended again after it had been held back"

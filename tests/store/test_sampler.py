@@ -35,7 +35,7 @@ def test_all_duties_together_see_the_whole() -> None:
     enqueued()
     once(Sampler.look, Sampler.look_long, Sampler.write_histograms, Sampler.summarize, Sampler.mark)
     seen = run(samples.samples(authority=SYSTEM))
-    assert set(seen) == {*map(str, Part), histograms.PART, samples.PAUSES, samples.HOSTS}
+    assert set(seen) == {*map(str, Part), histograms.PART, samples.PAUSES, samples.HOSTS, samples.HOLDS}
     assert seen[Part.COUNTS].seen[0][:3] == ["default", "available", 1]
     assert scalar("select count(*) from shiftboss_mark") == 1
 

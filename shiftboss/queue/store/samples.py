@@ -34,6 +34,9 @@ RATES_BUDGET = 10_000
 STUCK_SECONDS = 5.0
 """A lease that is over for longer is stuck: reapers come by more often."""
 
+MOST_HOLDS = 20
+"""Of so many programs it is told that they are held back."""
+
 MINUTES = 30
 """How far back the throughput is seen minute by minute."""
 
@@ -51,7 +54,7 @@ class Part(StrEnum):
     MINUTES = "minutes"
 
 
-PAUSES, HOSTS = "pauses", "hosts"
+PAUSES, HOSTS, HOLDS = "pauses", "hosts", "holds"
 """Nobody looks at these for others: they are read with the samples. A host is forgotten after a day of silence."""
 
 LIGHT = (Part.WAITS, Part.WORKERS, Part.LEASES, Part.RATES)
@@ -153,7 +156,7 @@ def due(parts: Sequence[Part], *, authority: Authority) -> Verb[list[Part]]:
 
 
 def samples(*, authority: Authority) -> Verb[dict[str, Sample]]:
-    """What was last seen of each part that was ever looked at, and the pauses and hosts of now. System only."""
+    """What was last seen of each part that was ever looked at; the pauses, hosts and holds of now. System only."""
     require_system(authority, "samples")
-    rows: list[Sample] = yield _SAMPLES.call()
+    rows: list[Sample] = yield _SAMPLES.call(holds=MOST_HOLDS)
     return {row.part: row for row in rows}
