@@ -53,6 +53,8 @@ class Act(StrEnum):
     RELEASE_PROGRAM = "release_program"
     TAIL_PROGRAM = "tail_program"
     SCALE_POOL = "scale_pool"
+    ROLL_POOL = "roll_pool"
+    CANCEL_ROLL = "cancel_roll"
     CREATE_TOKEN = "create_token"
     REVOKE_TOKEN = "revoke_token"
 
@@ -85,6 +87,8 @@ PERMISSIONS: dict[Act, str] = {
     Act.RELEASE_PROGRAM: "shiftboss.release_program",
     Act.TAIL_PROGRAM: "shiftboss.tail_program",
     Act.SCALE_POOL: "shiftboss.scale_pool",
+    Act.ROLL_POOL: "shiftboss.roll_pool",
+    Act.CANCEL_ROLL: "shiftboss.roll_pool",
     Act.CREATE_TOKEN: "shiftboss.add_token",
     Act.REVOKE_TOKEN: "shiftboss.change_token",
 }
@@ -101,6 +105,7 @@ NEED_REASON = frozenset(
         *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
         *(Act.DRAIN_WORKER, Act.STOP_WORKER),
         *(Act.DRAIN_PROGRAM, Act.STOP_PROGRAM, Act.RESTART_PROGRAM, Act.SCALE_POOL),
+        *(Act.ROLL_POOL, Act.CANCEL_ROLL),
     }
 )
 """Acts that stop or destroy something: they are not done without a reason."""

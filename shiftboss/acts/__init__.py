@@ -50,6 +50,8 @@ from shiftboss.acts.queues import limit as limit
 from shiftboss.acts.queues import pause as pause
 from shiftboss.acts.queues import resume as resume
 from shiftboss.acts.undoing import UNDO_SECONDS as UNDO_SECONDS
+from shiftboss.acts.rolls import cancel_roll as cancel_roll
+from shiftboss.acts.rolls import roll_pool as roll_pool
 from shiftboss.acts.undoing import UNDOES as UNDOES
 from shiftboss.acts.undoing import undo as undo
 from shiftboss.acts.undoing import undone_by as undone_by

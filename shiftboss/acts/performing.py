@@ -23,6 +23,7 @@ from shiftboss.queue.errors import (
     OrderRefused,
     ReasonNeeded,
     RequestReused,
+    RollRefused,
 )
 from shiftboss.queue.store import audit
 from shiftboss.queue.store.enqueue import check_queue
@@ -40,8 +41,9 @@ class Acted:
     """What an act did. `new_job_id`: of a rerun. `repeated`: the same request had done it before; not again now.
 
     `before` and `after` are states of a job, or "paused" and "running" of a queue or a backfill, or "running",
-    "draining" and "stopping" of a worker. `command_id`: of what is asked of a host. `items`: how many of a
-    backfill were cancelled, asked to end, or are to run again.
+    "draining" and "stopping" of a worker. `command_id`: of what is asked of a host. `roll_id`: of a rolling
+    restart. `items`: how many of a backfill were cancelled, asked to end, or are to run again; how many workers a
+    rolling restart is of.
     """
 
     act: Act
@@ -53,6 +55,7 @@ class Acted:
     backfill_id: int | None = None
     worker_id: int | None = None
     command_id: int | None = None
+    roll_id: int | None = None
     items: int | None = None
     repeated: bool = False
 
@@ -106,7 +109,7 @@ def perform(
                 before=deed.before,
                 after=deed.after,
             )
-    except (MovedOn, KeyHeld, NoSuchJob, OrderRefused, HostSilent, Busy, IntegrityError):
+    except (MovedOn, KeyHeld, NoSuchJob, OrderRefused, RollRefused, HostSilent, Busy, IntegrityError):
         # The first of two equal requests has changed what the second one found.
         if request_id is None or (earlier := _earlier(request_id, by, wish)) is None:
             raise
@@ -128,6 +131,7 @@ class _Wish:
 def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, repeated: bool = False) -> Acted:
     new_job_id, backfill_id = after.get("new_job_id"), wish.asked.get("backfill_id")
     worker_id, command_id = wish.asked.get("worker_id"), after.get("command_id")
+    roll_id = after.get("roll_id", wish.asked.get("roll_id"))
     return Acted(
         act=Act(wish.act),
         job_id=wish.job_id,
@@ -138,6 +142,7 @@ def _acted(wish: _Wish, before: Mapping[str, Any], after: Mapping[str, Any], *, 
         backfill_id=None if backfill_id is None else int(backfill_id),
         worker_id=None if worker_id is None else int(worker_id),
         command_id=None if command_id is None else int(command_id),
+        roll_id=None if roll_id is None else int(roll_id),
         items=after.get("items"),
         repeated=repeated,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DataError, InterfaceError, OperationalError
 
-from shiftboss.cli import audit, backfills, jobs, programs, purge, queues, run, status, up, workers
+from shiftboss.cli import audit, backfills, deploy, jobs, programs, purge, queues, rolls, run, status, up, workers
 from shiftboss.cli.bulk import INTERRUPTED
 from shiftboss.cli.command import Commands, WrongUsage
 from shiftboss.conf import ConfigError
@@ -29,7 +29,7 @@ Files are kept in .shiftboss/ in the current folder; SHIFTBOSS_HOME names anothe
 Exit codes: 0 fine, 1 refused or not found, 2 wrong usage, 130 ended by Ctrl-C.
 """
 
-COMMANDS = (up, status, jobs, queues, workers, programs, backfills, audit, purge, run)
+COMMANDS = (up, status, jobs, queues, workers, programs, rolls, deploy, backfills, audit, purge, run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

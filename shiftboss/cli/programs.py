@@ -260,7 +260,7 @@ def scale(given: argparse.Namespace) -> int:
     person = permitted(Act.SCALE_POOL, given)
     host = _host_of(person, given.host, pool=given.pool)
     do = partial(acts.scale_pool, host, given.pool, given.count)
-    return _report(Act.SCALE_POOL, given, [_done(given, person, f"{given.pool} on {host}", do)], left=[])
+    return _report(Act.SCALE_POOL, given, [carry_out(given, person, f"{given.pool} on {host}", do)], left=[])
 
 
 def _on_programs(act: Act, given: argparse.Namespace) -> int:
@@ -283,14 +283,14 @@ def _on_programs(act: Act, given: argparse.Namespace) -> int:
     confirm(act, given, lambda: f"{VERBS[act][0].capitalize()} {what}?")
     outcomes: list[dict[str, Any]] = []
     for host, name in named:
-        outcomes.append(_done(given, person, f"{name} on {host}", partial(do, host, name)))
+        outcomes.append(carry_out(given, person, f"{name} on {host}", partial(do, host, name)))
         if not outcomes[-1]["done"]:
             break
     return _report(act, given, outcomes, left=[name for _, name in named[len(outcomes) :]])
 
 
-def _done(given: argparse.Namespace, person: Person, thing: str, do: Callable[..., Acted]) -> dict[str, Any]:
-    """Ask, wait for what becomes of it, and say so."""
+def carry_out(given: argparse.Namespace, person: Person, thing: str, do: Callable[..., Acted]) -> dict[str, Any]:
+    """Ask, wait for what becomes of it, and say so; the facts of it."""
     acted = worded(partial(do, by=person, reason=given.reason))
     row = _awaited(person, acted, seconds=given.wait, is_quiet=given.format == "json")
     outcome = {

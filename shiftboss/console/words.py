@@ -91,6 +91,8 @@ ACTS: dict[str, Promise] = {
     Act.RELEASE_PROGRAM: pgettext_lazy("act", "Release program"),
     Act.TAIL_PROGRAM: pgettext_lazy("act", "Show log"),
     Act.SCALE_POOL: pgettext_lazy("act", "Scale pool"),
+    Act.ROLL_POOL: pgettext_lazy("act", "Rolling restart"),
+    Act.CANCEL_ROLL: pgettext_lazy("act", "Cancel rolling restart"),
     Act.CREATE_TOKEN: pgettext_lazy("act", "Create token"),
     Act.REVOKE_TOKEN: pgettext_lazy("act", "Revoke token"),
 }

@@ -42,6 +42,22 @@ class NoSuchProgram(NoSuchJob):
     """No host of this name is known, or it has no such program or pool."""
 
 
+class NoSuchRoll(NoSuchJob):
+    """No rolling restart with this id is known, or no longer."""
+
+
+class RollRefused(ShiftbossError):
+    """Another rolling restart runs, or this one has ended; `roll_id` is of that one. Nothing was changed."""
+
+    def __init__(self, text: str, roll_id: int) -> None:
+        super().__init__(text)
+        self.roll_id = roll_id
+
+
+class NoSuchCommand(NoSuchJob):
+    """Nothing was asked of a host under this number, or it is forgotten."""
+
+
 class HostSilent(ShiftbossError):
     """The agent of the host does not answer, so nothing can be asked of it."""
 

@@ -37,6 +37,8 @@ restart_program .         .         .      .       yes       yes    yes        .
 release_program .         .         .      .       yes       yes    yes        .         .        yes
 tail_program    .         .         .      .       yes       yes    yes        .         .        yes
 scale_pool      .         .         .      .       yes       yes    yes        .         .        yes
+roll_pool       .         .         .      .       yes       yes    yes        .         .        yes
+cancel_roll     .         .         .      .       yes       yes    yes        .         .        yes
 create_token    .         .         .      .       .         yes    yes        .         .        .
 revoke_token    .         .         .      .       .         yes    yes        .         .        .
 """
@@ -48,12 +50,15 @@ SEE_TRACEBACKS = "see tracebacks"
 SEE_AUDIT = "see the audit"
 LOOKS = (SEE_JOBS, SEE_TRACEBACKS, SEE_AUDIT)
 
-ON_HOSTS = frozenset(act for act in Act if act.endswith(("_program", "_pool")))
+ROLLS = frozenset({Act.ROLL_POOL, Act.CANCEL_ROLL})
+"""Rolling restarts, which are of all hosts."""
+
+ON_HOSTS = frozenset(act for act in Act if act.endswith(("_program", "_pool"))) - ROLLS
 """The acts on the programs of hosts."""
 
 ABSENT: dict[str, set[str]] = {
-    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS},
-    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS},
+    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS, *ROLLS},
+    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ON_HOSTS, *ROLLS},
     "cli": {Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "many": {*LOOKS, *Act} - {Act.CANCEL, Act.EXPEDITE, Act.RERUN, Act.REINSTATE, Act.DISCARD, Act.QUARANTINE},
     "code": set(LOOKS),

@@ -23,11 +23,11 @@ from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
 from shiftboss.queue.payload import args_digest
-from shiftboss.queue.store import backfill
+from shiftboss.queue.store import backfill, rolls
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.statement import run
 from tests.acts.people import a_request, person
-from tests.acts.rights import ABSENT, LOOKS, ON_HOSTS, PEOPLE, RIGHTS, SEE_AUDIT, SEE_JOBS, SEE_TRACEBACKS
+from tests.acts.rights import ABSENT, LOOKS, ON_HOSTS, PEOPLE, RIGHTS, ROLLS, SEE_AUDIT, SEE_JOBS, SEE_TRACEBACKS
 from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4", "B15")]
@@ -84,6 +84,13 @@ def a_backfill(act: str) -> int:
     if act == Act.RETRY_BACKFILL:
         run(backfill.cancel(number, authority=making.SYSTEM))
     return number
+
+
+def a_roll() -> int:
+    """A rolling restart that runs."""
+    begun = run(rolls.begin("default", authority=making.SYSTEM, by="kim", reason="because"))
+    assert begun.id
+    return begun.id
 
 
 ON_WORKERS = {Act.DRAIN_WORKER: "drain", Act.STOP_WORKER: "stop"}
@@ -145,6 +152,9 @@ class Scene:
         if act in ON_HOSTS:
             making.a_host("web-1", programs=[{"name": "web", "pool": "default"}])
             return "web" if act.endswith("_program") else "default"
+        if act in ROLLS:
+            making.a_host("web-1", programs=[{"name": "worker-default-1", "pool": "default"}])
+            return "default" if act == Act.ROLL_POOL else a_roll()
         if act == Act.RESUME:
             acts.pause("mail", by=person(), reason="to be resumed")
         if act == Act.REVOKE_TOKEN:
@@ -164,6 +174,8 @@ def seen(thing: Any) -> list[Any]:
         making.rows("select item, job_id, outcome, again from shiftboss_backfill_item"),
         making.rows("select id, ordered, ordered_by from shiftboss_worker"),
         making.rows("select id, verb, program, pool, count, asked_by from shiftboss_command"),
+        making.rows("select id, pool, state, asked_by from shiftboss_roll"),
+        making.rows("select id, released_as, released_by from shiftboss_hold"),
         list(Token.objects.order_by("pk").values("pk", "revoked_at")),
     ]
 
@@ -304,6 +316,10 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
 def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
     """`shiftboss.acts`, on which all doors lead."""
     if scene.user is None or scene.who == "revoked":
+    if act in ROLLS:
+        words = [thing] if act == Act.ROLL_POOL else ["--cancel", str(thing)]
+        cli.main(["roll", *words, "--wait", "0", *reason, *by])
+        return None
         return None
     by = Person.of_user(scene.user, via=Via.CODE)
     if scene.token:
