@@ -6,7 +6,7 @@ started. What counts is in the record, so that the next agent judges as this one
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,6 +25,10 @@ REAP_SECONDS = 10.0
 
 MOST_JOBS = 100
 """Of so many jobs in hand not all need be noted."""
+
+APART_SECONDS = 5.0
+LONGEST_APART_SECONDS = 60.0
+"""Jobs that may have killed one another come back at least, and at most, so long apart."""
 
 SHOWN_ENDS = 10
 SHOWN_JOBS = 20
@@ -100,6 +104,39 @@ def poison(newest: ProcessRow, lives: Iterable[ProcessRow], *, rule: Rule) -> Po
     [(job_id, times)] = blamed
     message = f"its worker died {times} times with it in hand, and with no other job each time"
     return Poison(job_id=job_id, fence=fences[job_id], worker_id=newest.worker_id, message=message)
+
+
+def apart(
+    newest: ProcessRow,
+    lives: Iterable[ProcessRow],
+    *,
+    rule: Rule,
+    held_seconds: float,
+    order: Callable[[list[int]], None],
+) -> dict[int, float]:
+    """In how many seconds each job of the newest death is to come back, so that not all of them meet again.
+
+    Of jobs that the same deaths had in hand one may have killed the others. Half of them, in the order that
+    `order` brings them into, come back at once and the others later: so each death halves those that it can have
+    been, and none is harmed by that. Empty where no two jobs were in hand together at more than one death.
+    `held_seconds`: so long the program stays down first.
+    """
+    since = _ended(newest) - timedelta(seconds=rule.poison_seconds)
+    deaths = [life for life in lives if _tells(life) and _ended(life) >= since]
+    if newest.worker_id is None or newest.id not in {life.id for life in deaths}:
+        return {}
+    met = Counter(job_id for life in deaths for job_id in _in_hand(life) & _in_hand(newest))
+    most = max(met.values(), default=0)
+    suspects = sorted(job_id for job_id, times in met.items() if times == most)
+    if most < 2 or len(suspects) < 2:
+        return {}
+    order(suspects)
+    # Until then the first half has run for as long as it took to kill this time, its worker's start included.
+    later = (
+        held_seconds + min(max(newest.uptime_seconds or 0.0, APART_SECONDS), LONGEST_APART_SECONDS) + APART_SECONDS
+    )
+    second = suspects[len(suspects) // 2 :]
+    return dict.fromkeys(sorted(met), 0.0) | dict.fromkeys(second, later)
 
 
 def to_blame(newest: ProcessRow, lives: Sequence[ProcessRow], job_id: int, *, after: int) -> Looping:

@@ -7,6 +7,7 @@ away nobody new is held back, and who is held is still started in time.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -100,9 +101,12 @@ class Holds:
             holds.holds(authority=SYSTEM, host=self._host, program=program, limit=1)
         )
         last = found[0] if found else None
-        if await self._quarantine(deaths[0], 0 if last is None else last.id, fence):
+        newest = deaths[0]
+        ended = await self._lives_of_pool(newest)
+        if await self._quarantine(newest, ended, 0 if last is None else last.id, fence):
             return
         looping = crash_loops.loop(lives, last, rule=self._rule, now=datetime.now(UTC))
+        await self._take_back(newest, ended, looping.seconds if looping else 0.0, fence)
         if looping is None:
             return
         looping = await self._with_last_words(looping)
@@ -110,13 +114,38 @@ class Holds:
             fields = {"program": program, "ends": looping.evidence["times"], "seconds": looping.seconds}
             log.error("program.held", extra=fields)
 
-    async def _quarantine(self, newest: ProcessRow, after: int, fence: int) -> bool:
-        """Whether one job was to blame for the newest death and those before, and is quarantined for it."""
+    async def _lives_of_pool(self, newest: ProcessRow) -> list[ProcessRow]:
+        """Those that have ended of the pool of one that had jobs in hand at its end; else none."""
         if not newest.jobs or not newest.pool:
-            return False
-        ended = await self._connection.run(
+            return []
+        return await self._connection.run(
             processes.lives(authority=SYSTEM, pool=newest.pool, ended=True, logs=False, limit=LOOKED_AT_BY_POOL)
         )
+
+    async def _take_back(
+        self, newest: ProcessRow, ended: list[ProcessRow], held_seconds: float, fence: int
+    ) -> None:
+        """Take jobs back that several deaths had in common, so that they do not all meet again."""
+        returning_in = crash_loops.apart(
+            newest, ended, rule=self._rule, held_seconds=held_seconds, order=random.shuffle
+        )
+        if not returning_in or newest.worker_id is None:
+            return
+        taken = await self._connection.run(
+            holds.take_back(
+                newest.id,
+                returning_in,
+                authority=SYSTEM,
+                host=self._host,
+                fence=fence,
+                worker_id=newest.worker_id,
+                message="its worker died, as before, with several jobs in hand: it counts against none of them",
+            )
+        )
+        log.warning("jobs.taken_back", extra={"program": newest.program, "jobs": len(taken)})
+
+    async def _quarantine(self, newest: ProcessRow, ended: list[ProcessRow], after: int, fence: int) -> bool:
+        """Whether one job was to blame for the newest death and those before, and is quarantined for it."""
         blamed = crash_loops.poison(newest, ended, rule=self._rule)
         if blamed is None:
             return False

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -230,3 +231,36 @@ def test_the_common_last_line_may_vary_in_its_numbers(
     logs: list[str | None], line: str | None, times: int
 ) -> None:
     assert common_line(logs) == (line, times)
+
+
+def told_apart(lives: list[ProcessRow], *, held: float = 10.0) -> dict[int, float]:
+    """When the jobs of the newest death come back; the order stays as it is."""
+    return crash_loops.apart(lives[0], lives, rule=RULE, held_seconds=held, order=lambda ids: None)
+
+
+def test_jobs_that_several_deaths_had_in_common_come_back_apart() -> None:
+    before, again = life(30, jobs=jobs(1, 2, 3, 4)), life(1, jobs=jobs(1, 2, 3, 4, 5), uptime_seconds=8.0)
+    assert told_apart([before]) == {}
+    assert told_apart([again, before]) == {1: 0.0, 2: 0.0, 3: 23.0, 4: 23.0, 5: 0.0}
+    assert told_apart([life(1, jobs=jobs(1, 5)), before]) == {}
+    assert told_apart([replace(again, ending="unknown", code=None), before]) == {}
+    assert told_apart([replace(again, uptime_seconds=9000.0), before], held=0.0)[4] == 65.0
+
+
+@given(st.randoms(use_true_random=False), st.integers(2, 8))
+def test_the_poison_among_jobs_that_take_longer_than_it_does_is_found_and_no_other_is_blamed(
+    chance: Random, n: int
+) -> None:
+    """All are in hand together again and again, each time those of them that come back with job 1."""
+    in_hand, lives = set(range(1, n + 1)), [life(170, jobs=jobs(*range(1, n + 1)))]
+    rule = replace(RULE, seconds=9000.0)
+    for death in range(40):
+        newest = life(169 - death, jobs=jobs(*sorted(in_hand)))
+        lives.insert(0, newest)
+        found = crash_loops.poison(newest, lives, rule=rule)
+        if found is not None:
+            assert found.job_id == 1
+            return
+        returning = crash_loops.apart(newest, lives, rule=rule, held_seconds=10.0, order=chance.shuffle)
+        in_hand = {job for job, after in returning.items() if after == returning[1]} if returning else {1}
+    raise AssertionError("it was never found")

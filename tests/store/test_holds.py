@@ -13,12 +13,13 @@ from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.store import holds, operate, upkeep
 from shiftboss.queue.store.holds import HoldRow, Looping, OpenHold, Poison
-from shiftboss.queue.store.statement import run
+from shiftboss.queue.store.processes import Life
+from shiftboss.queue.store.statement import Verb, run
 from tests.store import making
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, a_worker, execute, running, scalar
 from tests.store.sessions import Session, together
-from tests.store.test_hosts import expired, taken
+from tests.store.test_hosts import NOW, expired, noted, taken
 
 pytestmark = pytest.mark.requirement("B2", "L28")
 
@@ -219,6 +220,7 @@ def test_holds_are_for_who_sees_the_whole(authority: Any) -> None:
     for verb in (
         holds.hold(WEB, authority=authority, fence=1),
         holds.poison(WEB, Poison(job_id=1, fence=1, worker_id=1, message=""), authority=authority, fence=1),
+        holds.take_back(1, {}, authority=authority, host="web-1", fence=1, worker_id=1, message=""),
         holds.open_holds(authority=authority, host="web-1"),
         holds.stopped(1, authority=authority, fence=1),
         holds.take_up(1, authority=authority, fence=1),
@@ -228,3 +230,57 @@ def test_holds_are_for_who_sees_the_whole(authority: Any) -> None:
     ):
         with pytest.raises(NotAllowed):
             run(verb)
+
+
+def noted_death(fence: int, worker: int, **other: Any) -> int:
+    """The number of the life of the worker's process, which has ended."""
+    ended = {"ended": NOW + 5, "ending": "signal", "signal": 9} | other
+    assert noted(Life(program="worker-default-1", pool="default", launcher=1, started=NOW, **ended), fence=fence)
+    number = int(scalar("select id from shiftboss_process"))
+    execute("update shiftboss_process set worker_id = %s", worker)
+    return number
+
+
+def taken_back(process: int, returning_in: dict[int, float], fence: int, worker: int) -> Verb[list[int]]:
+    """The verb by which the agent takes jobs back."""
+    return holds.take_back(
+        process, returning_in, authority=SYSTEM, host="web-1", fence=fence, worker_id=worker, message="it died"
+    )
+
+
+def test_jobs_of_a_dead_worker_come_back_each_in_its_time_and_it_counts_against_none(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    now, later, beside = (job.job_id for job in running(worker, 3, loss_limit=1))
+    ending = making.to_be_cancelled(worker).job_id
+    [elsewhere] = running(a_worker())
+    process = noted_death(fence, worker)
+    wanted = {later: 60.0, now: 0.0, ending: 0.0, elsewhere.job_id: 0.0}
+    assert perform(taken_back(process, wanted, fence, worker)) == [now, later]
+    run(upkeep.stage(authority=SYSTEM))
+    states = {one: making.state(one) for one in (now, later, beside, ending, elsewhere.job_id)}
+    assert list(states.values()) == ["available", "retryable", "running", "running", "running"]
+    row = making.live(now)
+    assert row
+    assert (row["losses"], row["error_code"]) == (0, "worker_died")
+    assert [attempt["outcome"] for attempt in making.attempts(now)] == ["lost"]
+    assert perform(taken_back(process, wanted, fence, worker)) == []
+
+
+def test_only_the_agent_takes_jobs_back_and_only_after_an_end_that_is_known(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    [job] = running(worker)
+    process = noted_death(fence, worker)
+    wanted = {job.job_id: 0.0}
+    assert perform(taken_back(process, wanted, fence + 1, worker)) == []
+    assert perform(taken_back(process + 1, wanted, fence, worker)) == []
+    assert perform(taken_back(process, wanted, fence, worker + 1)) == []
+    execute("update shiftboss_process set ending = 'unknown', signal = null")
+    assert perform(taken_back(process, wanted, fence, worker)) == []
+    execute("update shiftboss_process set ending = null, ended_at = null")
+    assert perform(taken_back(process, wanted, fence, worker)) == []
+    execute("update shiftboss_process set ending = 'signal', signal = 9, ended_at = now(), host = 'web-2'")
+    assert perform(taken_back(process, wanted, fence, worker)) == []
+    execute("update shiftboss_process set host = 'web-1'")
+    expired()
+    assert perform(taken_back(process, wanted, fence, worker)) == []
+    assert making.state(job.job_id) == "running"

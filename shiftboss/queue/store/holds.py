@@ -98,6 +98,7 @@ def _first(value: Any, *_: Any) -> Any:
 
 _HOLD = Statement("hold_program", _first)
 _QUARANTINE = Statement("quarantine_poison", _first)
+_TAKE_BACK = Statement("take_back", _first)
 _NUMBER_EVENTS = Statement("number_events", lambda *_: None)
 _OPEN = Statement("open_holds", OpenHold)
 _STOPPED = Statement("stopped_hold", _first)
@@ -146,6 +147,39 @@ def _numbered(looping: Looping, poison: Poison, fence: int) -> Verb[bool]:
         by=f"the agent of {looping.host}",
     )
     return bool(rows)
+
+
+def take_back(
+    process_id: int,
+    returning_in: Mapping[int, float],
+    *,
+    authority: Authority,
+    host: str,
+    fence: int,
+    worker_id: int,
+    message: str,
+) -> Verb[list[int]]:
+    """Take jobs back from a worker of which this process has ended; each is due again in so many seconds.
+
+    It counts against none. Answers which: not those that somebody else has by now, or whose rows are locked.
+    """
+    require_system(authority, "reap")
+    params = {
+        "process_id": process_id,
+        "ids": list(returning_in),
+        "seconds": list(returning_in.values()),
+        "host": host,
+        "fence": fence,
+        "worker_id": worker_id,
+        "message": message,
+    }
+    taken: list[int] = yield from with_todays_partitions(lambda: _take_back(params))
+    return taken
+
+
+def _take_back(params: dict[str, Any]) -> Verb[list[int]]:
+    rows: list[int] = yield _TAKE_BACK.call(**params)
+    return sorted(rows)
 
 
 def _facts(looping: Looping) -> dict[str, Any]:
