@@ -16,4 +16,6 @@ def told(shortage: Shortage) -> str:
             return _("%(percent)s %% of the memory is used") % facts
         case "files":
             return _("%(of)s has opened %(percent)s %% of the files that it may") % facts
+        case "supervisor":
+            return _("its supervisor itself takes %(percent)s %% of a core") % facts
     return _("programs waited for the processor for %(percent)s %% of the last minute") % facts

@@ -205,7 +205,7 @@ def _hosts(hosts: Sequence[Heard]) -> list[Finding]:
             text = _("The supervisor of host %(host)s does not answer its agent")
             found.append(Finding(Level.WRONG, text % {"host": name}, page="hosts"))
         for shortage in host.short_of:
-            level = Level.NOTE if shortage.kind == "processor" else Level.WRONG
+            level = Level.NOTE if shortage.kind in ("processor", "supervisor") else Level.WRONG
             text = _("Host %(host)s: %(short)s")
             found.append(Finding(level, text % {"host": name, "short": short.told(shortage)}, page="hosts"))
     return found

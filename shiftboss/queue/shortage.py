@@ -12,13 +12,15 @@ DISK_SMALL_KB = 512 * 1024
 """With no more than this left any disk is short."""
 FILES_PERCENT = 85
 WAITING_PERCENT = 80
+SUPERVISOR_PERCENT = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """`kind` is memory, processor, disk or files; `of` is which disk, or whose files, None where there is one.
+    """`kind` is memory, processor, disk, files or supervisor; `of` is which disk, or whose files.
 
-    `percent` is how much is used; of the processor, for how much of the last minute programs had to wait for it.
+    `percent` is how much is used. Of the processor: for how much of the last minute programs had to wait for it.
+    Of a core by a supervisor that spins.
     """
 
     kind: str
@@ -45,6 +47,8 @@ def _found(resources: Mapping[str, Any]) -> Iterator[Shortage]:
     waiting = (resources.get("processor") or {}).get("waiting_percent")
     if waiting is not None and waiting >= WAITING_PERCENT:
         yield Shortage("processor", None, round(waiting))
+    if (spins := resources.get("supervisor")) and spins["percent"] >= SUPERVISOR_PERCENT:
+        yield Shortage("supervisor", None, spins["percent"])
 
 
 def _percent(part: float, whole: float) -> int:

@@ -101,7 +101,10 @@ class Listener:
 
     def _look(self) -> Seen:
         seen = self._watch.look()
-        self._left = self._resources.measure({one["name"]: one["pid"] for one in seen.programs if one["pid"]})
+        self._left = self._resources.measure(
+            {one["name"]: one["pid"] for one in seen.programs if one["pid"]},
+            launcher=next((one["launcher"] for one in seen.programs if one["launcher"]), None),
+        )
         for life, note in seen.lives:
             if self._spool.put(life):
                 self._watch.told(life)

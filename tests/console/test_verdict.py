@@ -208,6 +208,7 @@ def test_a_host_without_an_agent_is_told_and_one_without_a_supervisor_is_wrong()
         (Shortage("disk", "home, data", 96), "the disk of home, data is 96 % full", True),
         (Shortage("memory", None, 93), "93 % of the memory is used", True),
         (Shortage("files", "web", 90), "web has opened 90 % of the files that it may", True),
+        (Shortage("supervisor", None, 97), "its supervisor itself takes 97 % of a core", False),
         (
             Shortage("processor", None, 85),
             "programs waited for the processor for 85 % of the last minute",

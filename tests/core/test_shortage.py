@@ -43,6 +43,8 @@ def memory(total: int, available: float) -> dict[str, Any]:
         # Busy is not short, as long as nobody waits.
         ({"processor": {"cores": 2, "percent": 100, "waiting_percent": 20.0}}, []),
         ({"processor": {"cores": 2, "percent": 100, "waiting_percent": None}}, []),
+        ({"supervisor": {"percent": 97}}, [Shortage("supervisor", None, 97)]),
+        ({"supervisor": {"percent": 5}}, []),
         (memory(16, 0) | disk(100, 0), [Shortage("disk", "home", 100), Shortage("memory", None, 100)]),
     ],
 )

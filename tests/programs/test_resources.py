@@ -87,4 +87,31 @@ def test_where_there_is_nothing_to_read_nothing_is_said(tmp_path: Path) -> None:
         "processor": {"cores": os.cpu_count(), "percent": None, "waiting_percent": None},
         "disks": [],
         "files": None,
+        "supervisor": None,
     }
+
+
+def test_a_supervisor_that_spins_is_found_out_within_a_minute(tmp_path: Path) -> None:
+    now = 0.0
+    resources = Resources({}, proc=tmp_path, cgroups=tmp_path, clock=lambda: now)
+    ticks = os.sysconf("SC_CLK_TCK")
+
+    def taken(seconds: float, *, pid: int = 7) -> int | None:
+        """What is told once the supervisor has used so much."""
+        tail = " 0" * 30
+        written(tmp_path, **{"8__stat": f"8 (launcher) S {pid} 8 8{tail}"})
+        used = f"{int(seconds * ticks)} 0"
+        written(tmp_path, **{f"{pid}__stat": f"{pid} (a ) name) R 1 7 7 0 -1 0 0 0 0 0 {used}{tail}"})
+        told = resources.measure({}, launcher=8)["supervisor"]
+        return None if told is None else int(told["percent"])
+
+    assert taken(100) is None
+    now = 29.0
+    assert taken(101) is None
+    now = 40.0
+    assert taken(102) == 5
+    now = 99.0
+    assert taken(161) == 100
+    # Another one has come in its place.
+    assert taken(0, pid=9) is None
+    assert resources.measure({})["supervisor"] is None
