@@ -207,3 +207,20 @@ def test_a_full_disk_for_logs_stops_no_job(stage: Stage) -> None:
     stage.survives(lambda load: None, queue="mute")
     assert mute.log.read_text() == ""
     assert mute.stop() == 0
+
+
+@pytest.mark.requirement("L30")
+def test_columns_that_a_newer_version_adds_under_load_disturb_no_worker(stage: Stage) -> None:
+    """What was prepared before is used on: each statement names its columns."""
+    tables = ("shiftboss_job", "shiftboss_finished", "shiftboss_attempt", "shiftboss_worker")
+
+    def migrate_further(load: Load) -> None:
+        for change in ("add column newer text not null default 'x'", "drop column newer"):
+            for table in tables:
+                stage.execute(f"alter table {table} {change}")
+            stage.progress(load)
+
+    said = [worker.log.read_text() for worker in stage.workers]
+    stage.survives(migrate_further)
+    for worker, before in zip(stage.workers, said, strict=True):
+        assert "ERROR" not in worker.log.read_text().removeprefix(before)
