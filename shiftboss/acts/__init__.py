@@ -44,14 +44,15 @@ from shiftboss.acts.programs import restart_program as restart_program
 from shiftboss.acts.programs import scale_pool as scale_pool
 from shiftboss.acts.programs import start_program as start_program
 from shiftboss.acts.programs import stop_program as stop_program
+from shiftboss.acts.programs import tail_again as tail_again
 from shiftboss.acts.programs import tail_program as tail_program
 from shiftboss.acts.queues import LimitWord as LimitWord
 from shiftboss.acts.queues import limit as limit
 from shiftboss.acts.queues import pause as pause
 from shiftboss.acts.queues import resume as resume
-from shiftboss.acts.undoing import UNDO_SECONDS as UNDO_SECONDS
 from shiftboss.acts.rolls import cancel_roll as cancel_roll
 from shiftboss.acts.rolls import roll_pool as roll_pool
+from shiftboss.acts.undoing import UNDO_SECONDS as UNDO_SECONDS
 from shiftboss.acts.undoing import UNDOES as UNDOES
 from shiftboss.acts.undoing import undo as undo
 from shiftboss.acts.undoing import undone_by as undone_by

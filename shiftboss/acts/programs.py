@@ -1,6 +1,6 @@
 """What people ask of the programs of a host: its agent does it, and the command tells what became of it."""
 
-from shiftboss.acts.performing import Acted, Deed, perform
+from shiftboss.acts.performing import Acted, Deed, at_once, perform
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.errors import HostSilent, InvalidJob, NoSuchProgram
 from shiftboss.queue.store import commands, holds
@@ -57,6 +57,17 @@ def restart_program(host: str, program: str, *, by: Person, reason: str, request
 def tail_program(host: str, program: str, *, by: Person, reason: str = "", request_id: str | None = None) -> Acted:
     """Ask a host for the last lines of a program's log."""
     return _ask(Act.TAIL_PROGRAM, host, program, by, reason, request_id)
+
+
+def tail_again(command_id: int, *, by: Person) -> bool:
+    """Look at a log again, by one's own command that asked for it, for `FOLLOW_SECONDS` after that.
+
+    The audit has it already: who follows a log looks once. False where it has to be asked for anew, or is being
+    read just now.
+    """
+    require(PERMISSIONS[Act.TAIL_PROGRAM], by=by)
+    with at_once():
+        return run(commands.tail_again(command_id, authority=by.authority, by=by.name))
 
 
 def release_program(

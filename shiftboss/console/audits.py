@@ -27,6 +27,7 @@ NEW_JOB = "new_job_id"
 class Line:
     """One act, or all batches of a bulk act that stand together: who, when, what to, why, and what it changed.
 
+    `host` and its `program`, or `pool`, are what something was asked of, `command_id` says what became of it.
     `scope`: what the jobs of a bulk act have in common beside their queue. `undo`: the operation, where the reader
     can still undo it.
     """
@@ -44,6 +45,10 @@ class Line:
     new_job_id: int | None
     backfill_id: int | None = None
     worker_id: int | None = None
+    host: str | None = None
+    program: str | None = None
+    pool: str | None = None
+    command_id: int | None = None
     scope: str = ""
     undo: UUID | None = None
 
@@ -60,7 +65,8 @@ def reruns(rows: Iterable[AuditRow]) -> list[int]:
 
 def _line(batches: list[AuditRow], by: Person | None) -> Line:
     row = batches[0]
-    new_job_id = json.loads(row.after).get(NEW_JOB)
+    after = json.loads(row.after)
+    new_job_id, command_id = after.get(NEW_JOB), after.get("command_id")
     asked = json.loads(row.asked)
     backfill_id, worker_id = asked.get("backfill_id"), asked.get("worker_id")
     return Line(
@@ -77,6 +83,10 @@ def _line(batches: list[AuditRow], by: Person | None) -> Line:
         new_job_id=None if new_job_id is None else int(new_job_id),
         backfill_id=None if backfill_id is None else int(backfill_id),
         worker_id=None if worker_id is None else int(worker_id),
+        host=asked.get("host"),
+        program=asked.get("program"),
+        pool=asked.get("pool"),
+        command_id=None if command_id is None else int(command_id),
         scope=_scope(row, asked),
         undo=row.operation if by and _can_be_undone(row, by) else None,
     )
@@ -115,6 +125,10 @@ def _change(row: AuditRow) -> str:
             return _("%(change)s, as the settings say") % {"change": change} if _is_reset(asked) else change
         case Act.RETRY_BACKFILL | Act.CANCEL_BACKFILL:
             return _("%(items)s items") % {"items": number(after.get("items", 0))}
+        case Act.SCALE_POOL:
+            return _("%(count)s workers") % {"count": number(int(asked.get("count", 0)))}
+        case _ if "host" in asked:
+            return ""  # what became of it is told by its command
         case Act.PURGE:
             return _("history before %(day)s") % {"day": asked.get("before")}
     if before.get("state") is None or after.get("state") is None:

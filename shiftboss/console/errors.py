@@ -21,6 +21,7 @@ from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import (
     HostSilent,
     NoSuchBackfill,
+    NoSuchCommand,
     NoSuchJob,
     NoSuchOperation,
     NoSuchProgram,
@@ -50,6 +51,15 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
         404,
         _("There is no such program"),
         _("No agent has told of this host, or it has no such program or pool."),
+    ),
+    (
+        NoSuchCommand,
+        404,
+        _("There is no such command"),
+        _(
+            "Nothing was asked of a host under this number, or it was forgotten after a week. The audit has it"
+            " still."
+        ),
     ),
     (
         HostSilent,

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss.acts import LARGEST_ID, MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
 from shiftboss.acts.jobs import arguments
+from shiftboss.acts.programs import MAX_COUNT
 from shiftboss.conf import ConfigError, check_queue
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.payload import args_digest
@@ -117,6 +118,16 @@ class DueForm(ReasonForm):
     def facts(self) -> dict[str, str]:
         """The time wished for."""
         return {"due_at": f"{self.cleaned_data['due_at']:%Y-%m-%d %H:%M:%S} UTC"}
+
+
+class ScaleForm(ReasonForm):
+    """How many workers of a pool run on a host."""
+
+    count = forms.IntegerField(min_value=0, max_value=MAX_COUNT)
+
+    def facts(self) -> dict[str, str]:
+        """How many are wished for."""
+        return {"count": str(self.cleaned_data["count"])}
 
 
 def _is_a_queue(name: str) -> None:

@@ -11,6 +11,7 @@ from shiftboss.console import ages, news, strip
 from shiftboss.console.people import person_of
 from shiftboss.console.results import take as result
 from shiftboss.permissions import VIEW_AUDIT
+from shiftboss.queue.authority import Scoped
 
 
 def around(request: HttpRequest, here: str) -> dict[str, Any]:
@@ -23,5 +24,7 @@ def around(request: HttpRequest, here: str) -> dict[str, Any]:
         "person": request.user,
         # only pages without a live part, which has a strip of its own, ask for it
         "strip": SimpleLazyObject(partial(strip.shown, request)),
+        # hosts belong to no queue and no owner
+        "sees_hosts": not isinstance(person_of(request).authority, Scoped),
         "sees_audit": person_of(request).allows(VIEW_AUDIT),
     }

@@ -28,6 +28,7 @@ def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
         "queue": acted.queue,
         "worker": acted.worker_id,
         "items": acted.items,
+        "command": acted.command_id,
         "before": acted.before,
         "after": acted.after,
         "facts": facts,
@@ -55,6 +56,7 @@ def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
         queue=format_html("<bdi>{}</bdi>", text.visible(kept["queue"] or "")),
         worker=_worker(request, kept.get("worker")),
         items=text.number(kept["items"] or 0),
+        command=_command(request, kept.get("command")),
         limit=words.limit(kept["after"] or ""),
         **kept["facts"],
     )
@@ -70,6 +72,13 @@ def _worker(request: HttpRequest, worker_id: int | None) -> SafeString | str:
     if worker_id is None:
         return ""
     return format_html('<a href="{}">{}</a>', addresses.of(request, "worker", worker_id=worker_id), str(worker_id))
+
+
+def _command(request: HttpRequest, command_id: int | None) -> SafeString | str:
+    if command_id is None:
+        return ""
+    address = addresses.of(request, "command", command_id=command_id)
+    return format_html('<a href="{}">{}</a>', address, _("What becomes of it"))
 
 
 def _template(act: Act, before: str | None, after: str | None) -> str:
@@ -116,6 +125,18 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("Worker {worker} is told to drain: it claims no more, and ends once its runs have.")
         case Act.STOP_WORKER, _before, _after:
             return _("Worker {worker} is told to stop: what it runs is given back.")
+        case Act.START_PROGRAM, _before, _after:
+            return _("{host} is asked to start {thing}. {command}")
+        case Act.DRAIN_PROGRAM, _before, _after:
+            return _("{host} is asked to drain {thing}. {command}")
+        case Act.STOP_PROGRAM, _before, _after:
+            return _("{host} is asked to stop {thing}. {command}")
+        case Act.RESTART_PROGRAM, _before, _after:
+            return _("{host} is asked to restart {thing}. {command}")
+        case Act.RELEASE_PROGRAM, _before, _after:
+            return _("{thing} is held back no more: the agent of {host} starts it.")
+        case Act.SCALE_POOL, _before, _after:
+            return _("{host} is asked to run {count} workers of {thing}. {command}")
         case Act.RESUME, "running", _after:
             return _("Queue {queue} was not paused.")
         case Act.LIMIT, _before, _after:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from shiftboss.console import names as names  # makes names of hosts parts of addresses
 from shiftboss.console import offers
 from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
@@ -10,11 +11,13 @@ from shiftboss.console.signature import View
 from shiftboss.console.views import (
     audit,
     backfills,
+    hosts,
     job,
     jobacts,
     jobs,
     many,
     overview,
+    programs,
     quarantine,
     queues,
     session,
@@ -60,6 +63,19 @@ urlpatterns = [
         path(f"workers/<int:worker_id>/{one.resource}/", page(workers.view_of(one)), name=f"worker-{one.resource}")
         for one in workers.ORDERS
     ),
+    path("hosts/", page(hosts.index), name="hosts"),
+    path("hosts/<name:host>/<name:program>/", page(hosts.show), name="program"),
+    path("hosts/<name:host>/<name:program>/log/", page(programs.Log.as_view()), name="log"),
+    *(
+        path(
+            f"hosts/<name:host>/<name:program>/{one.resource}/",
+            page(programs.view_of(one)),
+            name=f"program-{one.resource}",
+        )
+        for one in programs.ACTS
+    ),
+    path("hosts/<name:host>/pools/<name:pool>/scales/", page(programs.Scaling.as_view()), name="pool-scales"),
+    path("commands/<int:command_id>/", page(hosts.command), name="command"),
     path("backfills/", page(backfills.index), name="backfills"),
     path("backfills/<int:backfill_id>/", page(backfills.show), name="backfill"),
     *(

@@ -119,6 +119,16 @@ BACKFILL_BUTTONS: dict[str, Promise] = {
     Act.CANCEL_BACKFILL: pgettext_lazy("act", "Cancel"),
 }
 
+PROGRAM_BUTTONS: dict[str, Promise] = {
+    Act.START_PROGRAM: pgettext_lazy("act", "Start"),
+    Act.RESTART_PROGRAM: pgettext_lazy("act", "Restart"),
+    Act.RELEASE_PROGRAM: pgettext_lazy("act", "Release"),
+    Act.DRAIN_PROGRAM: pgettext_lazy("act", "Drain"),
+    Act.STOP_PROGRAM: pgettext_lazy("act", "Stop"),
+    Act.TAIL_PROGRAM: pgettext_lazy("act", "Log"),
+    Act.SCALE_POOL: pgettext_lazy("act", "Scale"),
+}
+
 KINDS: dict[str, Promise] = {
     Kind.RERUN: pgettext_lazy("kind of a job", "rerun"),
     Kind.BACKFILL: pgettext_lazy("kind of a job", "backfill"),
@@ -160,6 +170,27 @@ WORKER_STATES: dict[str, Promise] = {
     "stopped": pgettext_lazy("state of a worker", "stopped"),
     "late": pgettext_lazy("state of a worker", "late"),
     "lost": pgettext_lazy("state of a worker", "lost"),
+}
+
+PROGRAM_STATES: dict[str, Promise] = {
+    "RUNNING": pgettext_lazy("state of a program", "running"),
+    "STARTING": pgettext_lazy("state of a program", "starting"),
+    "BACKOFF": pgettext_lazy("state of a program", "ended too soon, starts again"),
+    "STOPPING": pgettext_lazy("state of a program", "stopping"),
+    "STOPPED": pgettext_lazy("state of a program", "stopped"),
+    "EXITED": pgettext_lazy("state of a program", "ended"),
+    "FATAL": pgettext_lazy("state of a program", "does not start"),
+    "UNKNOWN": pgettext_lazy("state of a program", "unknown"),
+}
+"""The words of supervisord."""
+
+COMMAND_STATES: dict[str, Promise] = {
+    "waiting": pgettext_lazy("state of a command", "waiting"),
+    "claimed": pgettext_lazy("state of a command", "under way"),
+    "done": pgettext_lazy("state of a command", "done"),
+    "failed": pgettext_lazy("state of a command", "failed"),
+    "expired": pgettext_lazy("state of a command", "not taken in time"),
+    "lost": pgettext_lazy("state of a command", "nobody knows"),
 }
 
 EVENTS: dict[str, Promise] = {

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from shiftboss import acts, cli
 from shiftboss.console import offers, roles, tokens
-from shiftboss.console.views import backfills, workers
+from shiftboss.console.views import backfills, programs, workers
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
@@ -150,7 +150,10 @@ class Scene:
         if act in ON_WORKERS:
             return self.worker
         if act in ON_HOSTS:
-            making.a_host("web-1", programs=[{"name": "web", "pool": "default"}])
+            seen = [{"name": "web", "pool": "default"}]
+            fence = making.a_host("web-1", programs=seen, lease_seconds=3600.0)
+            if act == Act.RELEASE_PROGRAM:
+                making.a_hold(fence)
             return "web" if act.endswith("_program") else "default"
         if act in ROLLS:
             making.a_host("web-1", programs=[{"name": "worker-default-1", "pool": "default"}])
@@ -209,9 +212,20 @@ def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
         [order] = [one for one in workers.ORDERS if one.act == act]
         client.post(reverse(f"shiftboss:worker-{order.resource}", kwargs={"worker_id": thing}), typed)
         return None
+    if act in ON_HOSTS:
+        client.post(on_host(act, thing), typed | ({"count": 1} if act == Act.SCALE_POOL else {}))
+        return None
     [one] = [one for one in offers.ACTS if one.act == act]
     client.post(reverse(f"shiftboss:{one.resource}", kwargs={"job_id": thing}), typed)
     return None
+
+
+def on_host(act: str, thing: str, host: str = "web-1") -> str:
+    """The address in the console of an act on a program or a pool of a host."""
+    if act == Act.SCALE_POOL:
+        return reverse("shiftboss:pool-scales", kwargs={"host": host, "pool": thing})
+    names = {one.act: f"program-{one.resource}" for one in programs.ACTS} | {Act.TAIL_PROGRAM: "log"}
+    return reverse(f"shiftboss:{names[Act(act)]}", kwargs={"host": host, "program": thing})
 
 
 def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
@@ -226,7 +240,7 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
             of_it = f"backfills/{a_backfill(act)}"
             paths = (
                 *("status", "queues", "jobs", f"jobs/{thing}", "backfills", of_it, "openapi.json"),
-                *("workers", f"workers/{scene.worker}"),
+                *("workers", f"workers/{scene.worker}", "hosts"),
             )
             answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
         assert len(answers) == 1, "all of these are for the same people"
@@ -240,6 +254,12 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
         client.post(path, body, content_type="application/json")
     elif act in ON_WORKERS:
         path = f"/api/v1/workers/{thing}/{ON_WORKERS[Act(act)]}"
+        client.post(path, body, content_type="application/json")
+    elif act == Act.SCALE_POOL:
+        path = f"/api/v1/hosts/web-1/pools/{thing}/scale"
+        client.post(path, body | {"count": 1}, content_type="application/json")
+    elif act in ON_HOSTS:
+        path = f"/api/v1/hosts/web-1/programs/{thing}/{act.partition('_')[0]}"
         client.post(path, body, content_type="application/json")
     else:
         client.post(f"/api/v1/jobs/{thing}/{act}", body, content_type="application/json")
@@ -299,6 +319,10 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
     if act == Act.TAIL_PROGRAM:
         cli.main(["logs", thing, "--wait", "0", *by])
         return None
+    if act in ROLLS:
+        words = [thing] if act == Act.ROLL_POOL else ["--cancel", str(thing)]
+        cli.main(["roll", *words, "--wait", "0", *reason, *by])
+        return None
     if act in ON_HOSTS:
         words = [act.partition("_")[0], thing, *(["1"] if act == Act.SCALE_POOL else [])]
         cli.main([*words, "--wait", "0", "--yes", *reason, *by])
@@ -316,10 +340,6 @@ def _run(act: str, thing: Any, by: list[str]) -> bool | None:
 def by_code(scene: Scene, act: str, thing: Any) -> bool | None:
     """`shiftboss.acts`, on which all doors lead."""
     if scene.user is None or scene.who == "revoked":
-    if act in ROLLS:
-        words = [thing] if act == Act.ROLL_POOL else ["--cancel", str(thing)]
-        cli.main(["roll", *words, "--wait", "0", *reason, *by])
-        return None
         return None
     by = Person.of_user(scene.user, via=Via.CODE)
     if scene.token:
@@ -413,7 +433,8 @@ def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFi
 
 def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     """A door that gets a new act gets a way to try it here."""
-    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS)} | set(ON_QUEUES)
+    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS, *programs.ACTS)}
+    of_console |= {*ON_QUEUES, Act.SCALE_POOL, Act.TAIL_PROGRAM}
     assert of_console == set(Act) - ABSENT["console"]
 
     from shiftboss.console.api.mount import schema

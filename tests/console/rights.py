@@ -46,6 +46,16 @@ workers                 login      .         .      yes     yes       yes    vie
 worker                  login      .         .      yes     yes       yes    view_job
 worker-drains           login      .         .      .       yes       yes    drain_worker      act
 worker-stops            login      .         .      .       .         yes    stop_worker       act
+hosts                   login      .         .      yes     yes       yes    view_job
+program                 login      .         .      yes     yes       yes    view_job
+log                     login      .         .      .       yes       yes    tail_program      act
+program-releases        login      .         .      .       yes       yes    release_program   act
+program-starts          login      .         .      .       yes       yes    start_program     act
+program-restarts        login      .         .      .       yes       yes    restart_program   act
+program-drains          login      .         .      .       yes       yes    drain_program     act
+program-stops           login      .         .      .       .         yes    stop_program      act
+pool-scales             login      .         .      .       yes       yes    scale_pool        act
+command                 login      .         .      yes     yes       yes    view_job
 backfills               login      .         .      yes     yes       yes    view_job
 backfill                login      .         .      yes     yes       yes    view_job
 backfill-pauses         login      .         .      .       yes       yes    backfill_task     act

@@ -16,7 +16,7 @@ from django.urls import reverse
 from shiftboss import acts
 from shiftboss.console import offers, roles
 from shiftboss.console.urls import urlpatterns
-from shiftboss.console.views import backfills, many, quarantine, workers
+from shiftboss.console.views import backfills, many, programs, quarantine, workers
 from shiftboss.permissions import Act
 from shiftboss.queue.states import QuarantineReason
 from tests.acts import test_rights
@@ -26,6 +26,9 @@ from tests.console.rights import ACTS, NEEDS, PEOPLE, RIGHTS
 from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3", "C4")]
+
+LONG_SECONDS = 3600.0
+"""The lease of an agent that answers for as long as a test takes, on the slowest of machines."""
 
 LOOKED_AT = {"shiftboss_sample", "shiftboss_histogram", "shiftboss_mark"}
 """What whoever looks may write: it says nothing that the rest of the record does not."""
@@ -80,6 +83,29 @@ def of_what_waits(scene: test_rights.Scene) -> Opened:
     return Opened(query={"queue": "default"}, typed={"expected": 1, "newest": job_id})
 
 
+def of_a_program(name: str, state: str = "RUNNING") -> Subject:
+    def program(scene: test_rights.Scene) -> Opened:
+        seen = [{"name": "web", "pool": None, "state": state}]
+        fence = making.a_host(f"of-{name}", programs=seen, lease_seconds=LONG_SECONDS)
+        if name == "releases":
+            making.a_hold(fence, host=f"of-{name}")
+        return Opened(path={"host": f"of-{name}", "program": "web"})
+
+    return program
+
+
+def of_a_pool(scene: test_rights.Scene) -> Opened:
+    seen = [{"name": "worker-default-1", "pool": "default"}]
+    making.a_host("of-pool", programs=seen, lease_seconds=LONG_SECONDS)
+    return Opened(path={"host": "of-pool", "pool": "default"}, typed={"count": 1})
+
+
+def of_a_command(scene: test_rights.Scene) -> Opened:
+    making.a_host("of-command", programs=[{"name": "web", "pool": None}], lease_seconds=LONG_SECONDS)
+    done = acts.start_program("of-command", "web", by=person())
+    return Opened(path={"command_id": done.command_id})
+
+
 def of_an_operation(scene: test_rights.Scene) -> Opened:
     done = acts.on_many(Act.QUARANTINE, [scene.thing(Act.QUARANTINE)], by=person(), reason="by mistake")
     return Opened(path={"operation": done.operation})
@@ -89,6 +115,10 @@ SUBJECTS: dict[str, Subject] = {
     "job": of_a_job(Act.CANCEL),
     "worker": of_a_worker,
     "backfill": of_a_backfill(Act.PAUSE_BACKFILL),
+    "program": of_a_program("page"),
+    "log": of_a_program("log"),
+    "pool-scales": of_a_pool,
+    "command": of_a_command,
     "queue": of_a_queue(Act.PAUSE),
     "queue-cancellations": of_what_waits,
     "undoings": of_an_operation,
@@ -97,6 +127,12 @@ SUBJECTS: dict[str, Subject] = {
     **{f"held-{one.resource}": of_a_reason(one.act) for one in quarantine.ACTS},
     **{f"backfill-{one.resource}": of_a_backfill(one.act) for one in backfills.ACTS},
     **{f"worker-{one.resource}": of_a_worker for one in workers.ORDERS},
+    **{
+        f"program-{one.resource}": of_a_program(
+            one.resource, "STOPPED" if one.act is Act.START_PROGRAM else "RUNNING"
+        )
+        for one in programs.ACTS
+    },
     **{name: of_a_queue(act) for act, (name, _) in test_rights.ON_QUEUES.items()},
 }
 

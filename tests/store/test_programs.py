@@ -69,11 +69,18 @@ def test_a_program_of_which_nothing_is_noted_has_no_history(perform: Perform) ->
 
 
 def test_last_lines_are_read_where_they_are_asked_for(perform: Perform) -> None:
-    noted(life(2.0, 1.0, log="the last line"), life(0.5))
-    newest, ended = perform(processes.lives(authority=SYSTEM, logs=False))
-    assert (newest.log, ended.log) == (None, None)
-    [found] = perform(processes.lives(authority=SYSTEM, life_id=ended.id))
-    assert found.log == "the last line"
+    wanted = life(1.5, 1.0, log="goodbye", asked=True, signal=15)
+    noted(life(4.0, 3.0, log="earlier"), life(3.0, 2.0, log="the last line"), wanted, life(0.5))
+
+    def logs(**which: Any) -> list[str | None]:
+        return [row.log for row in perform(processes.lives(authority=SYSTEM, **which))]
+
+    assert logs() == [None, "goodbye", "the last line", "earlier"]
+    assert logs(logs=False) == logs(logs=False, log_of=0) == [None] * 4
+    of_program = {"host": "web-1", "program": "worker-default-1", "logs": False}
+    assert logs(**of_program, log_of=0) == [None, None, "the last line", None]
+    _, asked, *_ = run(processes.lives(authority=SYSTEM))
+    assert logs(**of_program, log_of=asked.id) == [None, "goodbye", None, None]
 
 
 def test_what_was_asked_of_a_program_and_of_its_pool_is_told_without_its_log(perform: Perform) -> None:

@@ -289,3 +289,67 @@ _on_worker(
     "Stop a worker",
     "It ends now: what it runs is cut off and given back, with no attempt lost. Also where it drains already.",
 )
+
+
+def _on_program(act: Act, do: Callable[..., acts.Acted], word: str, summary: str, description: str) -> None:
+    """An act on a program of a host, under its own word."""
+
+    def view(
+        request: HttpRequest, host: str, program: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None
+    ) -> Any:
+        return do(host, program, by=caller(request), reason=payload.reason, request_id=key)
+
+    view.__name__ = act.value
+    path = f"/hosts/{{name:host}}/programs/{{name:program}}/{word}"
+    _route(act, path, "hosts", summary, f"{description} `command_id` tells what becomes of it.")(view)
+
+
+_on_program(Act.START_PROGRAM, acts.start_program, "start", "Start a program", "Its host's agent starts it.")
+_on_program(
+    Act.DRAIN_PROGRAM,
+    acts.drain_program,
+    "drain",
+    "Drain a program",
+    "It is stopped in order and stays down; a worker finishes what it runs.",
+)
+_on_program(
+    Act.STOP_PROGRAM,
+    acts.stop_program,
+    "stop",
+    "Stop a program",
+    "It is stopped now and stays down; a worker gives back what it runs.",
+)
+_on_program(
+    Act.RESTART_PROGRAM,
+    acts.restart_program,
+    "restart",
+    "Restart a program",
+    "It is drained and started again.",
+)
+_on_program(
+    Act.RELEASE_PROGRAM,
+    acts.release_program,
+    "release",
+    "Release a program",
+    "It is held back no more for having crashed in a loop: its host's agent starts it. No command is made of it.",
+)
+_on_program(
+    Act.TAIL_PROGRAM,
+    acts.tail_program,
+    "tail",
+    "Show the log of a program",
+    "Its last lines, as its host's agent reads them: `lines` of the result.",
+)
+
+
+@_route(
+    Act.SCALE_POOL,
+    "/hosts/{name:host}/pools/{name:pool}/scale",
+    "hosts",
+    "Scale a pool",
+    "So many workers of it run on the host; those that go finish what they run. `command_id` tells what becomes "
+    "of it.",
+)
+def scale(request: HttpRequest, host: str, pool: str, payload: schemas.Scale, key: Key = None) -> Any:
+    """Another count."""
+    return acts.scale_pool(host, pool, payload.count, by=caller(request), reason=payload.reason, request_id=key)

@@ -15,16 +15,21 @@ from shiftboss.console.filters import BadFilter
 from shiftboss.permissions import Lacking
 from shiftboss.queue.errors import (
     Busy,
+    HostSilent,
     InvalidJob,
     KeyHeld,
     MovedOn,
     NoSuchBackfill,
+    NoSuchCommand,
     NoSuchJob,
+    NoSuchProgram,
+    NoSuchRoll,
     NoSuchWorker,
     NotAllowed,
     OrderRefused,
     ReasonNeeded,
     RequestReused,
+    RollRefused,
     ShiftbossError,
 )
 
@@ -124,6 +129,11 @@ ANSWERS: dict[type[Exception], Answer] = {
     ),
     NoSuchBackfill: Answer(status=404, code="no_such_backfill", when="there is no such backfill"),
     NoSuchWorker: Answer(status=404, code="no_such_worker", when="there is no such worker, or no more"),
+    NoSuchProgram: Answer(
+        status=404, code="no_such_program", when="there is no such host, or it has no such program or pool"
+    ),
+    NoSuchRoll: Answer(status=404, code="no_such_roll", when="there is no such rolling restart, or no more"),
+    NoSuchCommand: Answer(status=404, code="no_such_command", when="there is no such command, or no more"),
     NoSuchJob: Answer(status=404, code="no_such_job", when="there is no such job, or no more"),
     NoSuchAddress: Answer(status=404, code="not_found", when="the API has nothing at this address"),
     WrongMethod: Answer(
@@ -153,6 +163,15 @@ ANSWERS: dict[type[Exception], Answer] = {
             "act": str(problem.act),
             "state": problem.state,
         },
+    ),
+    RollRefused: Answer(
+        status=409,
+        code="roll_refused",
+        when="another rolling restart runs, or this one has ended; `roll_id` says which",
+        facts=lambda problem: {"roll_id": str(problem.roll_id)},
+    ),
+    HostSilent: Answer(
+        status=409, code="host_silent", when="the agent of the host does not answer; nothing was asked of it"
     ),
     Busy: Answer(
         status=409,

@@ -144,6 +144,12 @@ class WhichEntries(Schema):
     limit: int = Field(PAGE, ge=1, le=MAX_LIMIT)
 
 
+class Scale(Reasoned):
+    """How many workers of a pool run on a host."""
+
+    count: StrictInt = Field(description="at most as many as the settings of the host allow", examples=[3])
+
+
 class Acted(Shown):
     """What an act did."""
 
@@ -159,6 +165,9 @@ class Acted(Shown):
     new_job_id: Id | None = Field(None, description="of a rerun or an edit")
     backfill_id: Id | None = None
     worker_id: Id | None = None
+    command_id: Id | None = Field(
+        None, description="of what is asked of a host: `GET commands/{command_id}` tells what becomes of it"
+    )
     items: int | None = Field(
         None, description="how many of a backfill were cancelled or asked to end, or are to run again"
     )
@@ -521,3 +530,124 @@ class Audit(Shown):
 
     entries: list[Entry]
     older: Id | None = Field(description="give it as `before` for the next page; null on the last")
+
+
+class Ends(Shown):
+    """How often a program has ended within the last 24 hours."""
+
+    ends: int
+    wrong: int = Field(description="those that nobody had asked for and that were no success")
+
+
+class End(Shown):
+    """How a program ended the last time."""
+
+    at: datetime
+    ending: str = Field(description="`code`, `signal`, or `unknown` where nobody saw it")
+    code: int | None
+    signal: int | None
+    asked: bool = Field(description="somebody had asked it to")
+    uptime_seconds: float | None
+
+
+class Program(Shown):
+    """A program as the agent of its host saw it last."""
+
+    name: str
+    state: str = Field(description="supervisord's word: `RUNNING`, `STOPPED`, `FATAL` and others")
+    pid: int | None
+    since: datetime | None = Field(description="from when on it is in this state")
+    pool: str | None = Field(description="of a worker")
+    memory_kb: int | None
+    trouble: str | None = Field(description="why supervisord could not start it")
+    code_version: str | None
+    worker_id: Id | None = Field(description="the worker that it is, where one of the record is this process")
+    jobs: list[Id] = Field(description="the longest-running of those that it has in hand")
+    last_day: Ends
+    last_end: End | None
+
+
+class Host(Shown):
+    """A host with its programs. Of one that is not alive, or has a trouble, they are as they were seen last."""
+
+    name: str
+    hostname: str
+    alive: bool = Field(description="its agent was heard of within its lease")
+    heartbeat_at: datetime
+    heartbeat_age_seconds: float
+    trouble: str | None = Field(description="why its supervisor does not answer")
+    gap_from: datetime | None = Field(description="the last time for which nobody watched it")
+    gap_until: datetime | None
+    dropped: int = Field(description="lives of programs that could not be remembered")
+    home: str
+    code_version: str | None = Field(description="of its agent")
+    programs: list[Program]
+
+
+class Hosts(Shown):
+    """The hosts by name."""
+
+    hosts: list[Host]
+
+
+class InHand(Shown):
+    """A job that a worker had in hand at its end."""
+
+    id: Id
+    queue: str
+    task: str
+    fence: int
+
+
+class LifeOf(Shown):
+    """One life of a program."""
+
+    id: Id
+    pid: int | None
+    started_at: datetime
+    ended_at: datetime | None = Field(description="of an end that nobody saw, when it was noticed")
+    ending: str | None
+    code: int | None
+    signal: int | None
+    asked: bool
+    uptime_seconds: float | None
+    peak_memory_kb: int | None
+    cpu_seconds: float | None
+    worker_id: Id | None
+    code_version: str | None
+    jobs: list[InHand] | None = Field(description="in hand at the end; null where nobody knows")
+    log: str | None = Field(
+        description="its last lines, of the newest ends; null without the permission `shiftboss.tail_program`"
+    )
+
+
+class ProgramDetail(Program):
+    """A program with its lives."""
+
+    host: str
+    alive: bool = Field(description="whether its host is")
+    lives: list[LifeOf] = Field(description="the newest first; at most 50")
+    acts: list[str] = Field(description="what the caller may ask of it now")
+
+
+class Command(Shown):
+    """What was asked of a host, and what became of it."""
+
+    id: Id
+    host: str
+    verb: str = Field(description="`start`, `drain`, `stop`, `restart`, `tail` or `scale`")
+    program: str | None
+    pool: str | None
+    count: int | None
+    asked_by: str
+    asked_at: datetime
+    state: str = Field(
+        description="`waiting`, `claimed`, `done`, `failed`; `expired`: no agent took it in time, and none does "
+        "any more; `lost`: its agent was gone before it ended, and nobody knows whether it was done"
+    )
+    progress: str | None
+    result: Any = Field(
+        description="an object: `states` of programs, or `error`; `lines` of a log for the caller who asked for it"
+    )
+    claimed_at: datetime | None
+    ended_at: datetime | None

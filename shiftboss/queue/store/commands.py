@@ -109,7 +109,7 @@ def ask(order: Order, *, authority: Authority, by: str, seconds: float = EXPIRE_
 
 
 def tail_again(command_id: int, *, authority: Authority, by: str) -> Verb[bool]:
-    """Have a log read again by the command that asked for it; False where it is too old, another's, or under way."""
+    """Have a log read again by the command that asked for it; False for one too old, another's, or under way."""
     require_system(authority, "ask a host")
     rows: list[int] = yield _TAIL_AGAIN.call(
         command_id=command_id, by=by, within_seconds=FOLLOW_SECONDS, expire_seconds=EXPIRE_SECONDS

@@ -94,17 +94,18 @@ def lives(
     program: str | None = None,
     pool: str | None = None,
     ended: bool | None = None,
-    life_id: int | None = None,
     logs: bool = True,
+    log_of: int | None = None,
     limit: int = 100,
 ) -> Verb[list[ProcessRow]]:
-    """Lives, the newest first; of all, of a host, a program, a pool; those that have ended, or have not; or one.
+    """Lives, the newest first; of all, of a host, a program, a pool; those that have ended, or have not.
 
-    Without `logs` their `log` is None, whatever is kept of it: each may be long.
+    Without `logs` their `log` is None, whatever is kept of it: each may be long. `log_of` is the id of the one whose
+    log is told all the same; 0: of the last one of this program that nobody had asked to end.
     """
     require_system(authority, "lives")
     rows: list[ProcessRow] = yield _LIVES.call(
-        host=host, program=program, pool=pool, ended=ended, life_id=life_id, logs=logs, limit=limit
+        host=host, program=program, pool=pool, ended=ended, logs=logs, log_of=log_of, limit=limit
     )
     return rows
 
