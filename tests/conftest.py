@@ -20,7 +20,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.Djan
             "select string_agg(format('drop table %I', c.relname), ';') from pg_inherits i"
             " join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent"
             " where p.relname like 'shiftboss\\_%' and c.relkind = 'r'"
-            # In one expression: the planner may look at the name of a table before it knows that it is a partition.
+            # In one expression: the planner may look at a table's name before it knows that it is a partition.
             " and case when c.relname ~ '_[0-9]{8}$'"
             " then to_date(right(c.relname, 8), 'YYYYMMDD') > current_date + 2 end"
         )
