@@ -34,8 +34,8 @@ the JSON object:
              "code_version", "started_at", "ordered", "ordered_by", "ordered_at", "tainted", "dropped",
              "resources": {NAME: {"made", "lent", "waiting"}}}]
   oldest_available_seconds   how long the longest-waiting available job has been due; null without one
-  warnings   [TEXT]: no maintainer looks at the record; queues that are paused, or where jobs wait that no live
-             worker serves
+  warnings   [TEXT]: no maintainer looks at the record; programs that crash in a loop and are held back; queues
+             that are paused, or where jobs wait that no live worker serves
 """
 
 

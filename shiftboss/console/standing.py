@@ -60,7 +60,11 @@ def report(seen: Whole, *, authority: Authority) -> dict[str, Any]:
         "queues": listed,
         "workers": [worker(one) for one in workers],
         "oldest_available_seconds": max((wait for wait in waits if wait is not None), default=None),
-        "warnings": [*_unattended(seen), *(text for queue in listed for text in _warnings(queue))],
+        "warnings": [
+            *_unattended(seen),
+            *_held_back(seen),
+            *(text for queue in listed for text in _warnings(queue)),
+        ],
     }
 
 
@@ -123,6 +127,13 @@ def _queues(seen: Whole, workers: Sequence[WorkerRow], limits: Sequence[Limited]
 def _unattended(seen: Whole) -> Iterator[str]:
     if seen.unattended:
         yield f"no maintainer looks at the record: start one by {MAINTAINER}"
+
+
+def _held_back(seen: Whole) -> Iterator[str]:
+    for held in seen.holds:
+        until = dumps(held.until).strip('"')[:19]
+        ends = f"{held.times:,} ends in {held.seconds:.0f} s" if held.times > 1 else "again after a hold"
+        yield f"crash loop: {held.program} on {held.host}, {ends}, held back until {until}Z"
 
 
 def _warnings(queue: dict[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ Its handlers log their attempts as `tests.faults.audit` reads them.
 """
 
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -80,6 +81,14 @@ def die(context: Any) -> None:
             os._exit(3)
 
 
+def end_the_keeper(context: Any, seconds: float) -> None:
+    """Take the whole worker down, each time after so long."""
+    with witnessed(context):
+        time.sleep(seconds)
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+
+
 def tell(context: Any) -> None:
     """Tell all that there is to tell, and what an earlier attempt has left."""
     who = attempt_of(context)
@@ -94,7 +103,7 @@ def tell(context: Any) -> None:
 def functions() -> Functions:
     """All of them, each under its module and name."""
     made = Functions(backoff_seconds=BACKOFF_SECONDS, backoff_cap_seconds=BACKOFF_SECONDS)
-    for function in (work, wait, listen, fail, put_off, give_up, die, tell):
+    for function in (work, wait, listen, fail, put_off, give_up, die, end_the_keeper, tell):
         made.add(function, name=f"tests.faults.plain.{function.__name__}", takes_context=True)
     return made
 
