@@ -5,6 +5,7 @@ A new address has no line here, and fails the test until somebody has said where
 """
 
 import json
+import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -13,14 +14,17 @@ from django.contrib.auth.models import User
 from shiftboss import acts
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.contract import Note, NoteKind
-from shiftboss.queue.store import backfill, histograms, notes
+from shiftboss.queue.store import backfill, commands, histograms, hosts, notes, processes
 from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.hosts import Agent
+from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
-from tests.store.making import execute
+from tests.store.making import a_hold, execute
 
 LONG_QUEUE = "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40
 LONG_TASK = "a_module_with_a_very_long_name_indeed." * 8 + "task"
+HOST, PROGRAM = "a-host-with-a-long-name-" + "h" * 70, "worker-default-1"
 KEPT = {
     "host": "h" * 250,
     "args_sha256": "0" * 64,
@@ -44,10 +48,12 @@ class Corners:
     paused: int
     failed: int
     operation: str
+    command: int
+    log: int
 
     def at(self, address: str) -> str:
         """The address of one of them."""
-        return address.format(**asdict(self), queue=LONG_QUEUE)
+        return address.format(**asdict(self), queue=LONG_QUEUE, host=HOST, program=PROGRAM)
 
 
 def corners(operator: User) -> Corners:
@@ -72,6 +78,7 @@ def corners(operator: User) -> Corners:
     acts.limit(LONG_QUEUE, by=by, limit=10_000, reason="z" * 900)
     held = acts.on_many(Act.QUARANTINE, [scenes.job(), scenes.job()], by=by, reason="by mistake")
     going_on, paused, failed = (_backfill(name * 90) for name in "bpf")
+    command, log = _hosts(by)
     run(backfill.pause(paused, authority=scenes.SYSTEM))
     run(backfill.cancel(failed, authority=scenes.SYSTEM))
     return Corners(
@@ -84,7 +91,66 @@ def corners(operator: User) -> Corners:
         paused=paused,
         failed=failed,
         operation=str(held.operation),
+        command=command,
+        log=log,
     )
+
+
+def _hosts(by: Person) -> tuple[int, int]:
+    """A host with programs of every kind, one that is silent; a command that failed, and one for a log."""
+    now = time.time()
+    worker = scenes.worker("elsewhere", host=HOST, pid=11, lease_seconds=600)
+    execute("update shiftboss_worker set code_version = %s where id = %s", "v" * 80, worker)
+    seen = [
+        {"name": PROGRAM, "state": "RUNNING", "pid": 11, "launcher": 10, "pool": "default", "memory_kb": 51_200},
+        {"name": "worker-default-2", "state": "STOPPED", "pid": None, "launcher": None, "pool": "default"},
+        {"name": "held", "state": "FATAL", "pid": None, "launcher": None, "trouble": "t" * 300},
+        {"name": "w" * 90, "state": "BACKOFF", "pid": 3, "launcher": 2},
+    ]
+    fences = {}
+    for name, trouble in (
+        (HOST, None),
+        ("silent", None),
+        ("wedged", "supervisord does not answer on /" + "s" * 90),
+    ):
+        agent = Agent(
+            name=name, hostname=name, pid=9, home="/srv/" + "s" * 90, code_version="v7", lease_seconds=600
+        )
+        fences[name] = run(hosts.take(agent, authority=scenes.SYSTEM)) or 0
+        pictures = [
+            {"since": int(now) - 300, "pool": None, "memory_kb": None, "trouble": None} | one for one in seen
+        ]
+        beat = hosts.beat(name, authority=scenes.SYSTEM, fence=fences[name], programs=pictures, trouble=trouble)
+        assert run(beat)
+    execute("update shiftboss_host set heartbeat_at = now() - interval '2 h' where name = 'silent'")
+    execute("update shiftboss_host set gap_from = now() - interval '3 h', gap_until = now() - interval '2 h'")
+    lives = [
+        Life(program=PROGRAM, pool="default", launcher=n, started=now - 3600 * n, **how)
+        for n, how in (
+            (9, {"ended": now - 3600 * 9 + 60, "ending": "unknown"}),
+            (7, {"ended": now - 3600 * 7 + 60, "ending": "signal", "signal": 11, "log": ("l" * 300 + "\n") * 40}),
+            (
+                5,
+                {"ended": now - 3600 * 5 + 60, "ending": "code", "code": 0, "asked": True, "peak_memory_kb": 9000},
+            ),
+            (1, {"pid": 11}),
+        )
+    ]
+    assert run(processes.note(lives, authority=scenes.SYSTEM, host=HOST, fence=fences[HOST]))
+    a_hold(fences[HOST], host=HOST, program="held")
+    failed = acts.restart_program(HOST, PROGRAM, by=by, reason="r" * 900).command_id or 0
+    log = acts.tail_program(HOST, PROGRAM, by=by).command_id or 0
+    run(commands.claim(authority=scenes.SYSTEM, host=HOST, fence=fences[HOST]))
+    for number, result in (
+        (failed, {"error": "e" * 900}),
+        (log, {"lines": ["x" * 1900, "a line", "y" * 90] * 30}),
+    ):
+        ending = commands.end(
+            number, authority=scenes.SYSTEM, fence=fences[HOST], failed="error" in result, result=result
+        )
+        assert run(ending)
+    acts.drain_program(HOST, PROGRAM, by=by, reason="is waited for")
+    return failed, log
 
 
 def _backfill(name: str) -> int:
@@ -117,6 +183,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "queue": ("/queues/one/?queue={queue}",),
     "workers": ("/workers/",),
     "worker": ("/workers/{worker}/",),
+    "hosts": ("/hosts/",),
+    "program": ("/hosts/{host}/{program}/",),
+    "log": ("/hosts/{host}/{program}/log/?command={log}", "/hosts/{host}/{program}/log/"),
+    "command": ("/commands/{command}/",),
     "backfills": ("/backfills/",),
     "backfill": ("/backfills/{going_on}/",),
     "audit": ("/audit/",),
@@ -128,6 +198,7 @@ NO_SUCH_JOB = "/jobs/999999/"
 
 OF_QUARANTINED, OF_COMPLETED, OF_SCHEDULED = "/jobs/{quarantined}/", "/jobs/{completed}/", "/jobs/{scheduled}/"
 OF_QUEUE, OF_WORKER = "/queues/one/?queue={queue}", "/workers/{worker}/"
+OF_PROGRAM = "/hosts/{host}/{program}/"
 FAILED = "?reason=failures_exhausted"
 
 ASKED: dict[str, tuple[str, str]] = {
@@ -151,6 +222,12 @@ ASKED: dict[str, tuple[str, str]] = {
     "queue-cancellations": (OF_QUEUE, "/queues/cancellations/?queue={queue}"),
     "worker-drains": (OF_WORKER, f"{OF_WORKER}drains/"),
     "worker-stops": (OF_WORKER, f"{OF_WORKER}stops/"),
+    "program-restarts": (OF_PROGRAM, f"{OF_PROGRAM}restarts/"),
+    "program-drains": (OF_PROGRAM, f"{OF_PROGRAM}drains/"),
+    "program-stops": (OF_PROGRAM, f"{OF_PROGRAM}stops/"),
+    "program-starts": ("/hosts/{host}/held/", "/hosts/{host}/held/starts/"),
+    "program-releases": ("/hosts/{host}/held/", "/hosts/{host}/held/releases/"),
+    "pool-scales": ("/hosts/", "/hosts/{host}/pools/default/scales/"),
     "backfill-pauses": ("/backfills/{going_on}/", "/backfills/{going_on}/pauses/"),
     "backfill-cancellations": ("/backfills/{going_on}/", "/backfills/{going_on}/cancellations/"),
     "backfill-resumptions": ("/backfills/{paused}/", "/backfills/{paused}/resumptions/"),

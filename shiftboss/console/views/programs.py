@@ -43,8 +43,8 @@ ACTS = (
         resource="releases",
         question=_("Release %(program)s on %(host)s?"),
         effect=_(
-            "It is held back because it crashed in a loop. The agent of the host starts it at once; should it go on"
-            " crashing, it is held back again."
+            "It is held back because it crashed in a loop. The agent of the host starts it at once; should it go"
+            " on crashing, it is held back again."
         ),
         perform=acts.release_program,
     ),

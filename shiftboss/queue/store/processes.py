@@ -100,8 +100,8 @@ def lives(
 ) -> Verb[list[ProcessRow]]:
     """Lives, the newest first; of all, of a host, a program, a pool; those that have ended, or have not.
 
-    Without `logs` their `log` is None, whatever is kept of it: each may be long. `log_of` is the id of the one whose
-    log is told all the same; 0: of the last one of this program that nobody had asked to end.
+    Without `logs` their `log` is None, whatever is kept of it: each may be long. `log_of` is the id of the one
+    whose log is told all the same; 0: of the last one of this program that nobody had asked to end.
     """
     require_system(authority, "lives")
     rows: list[ProcessRow] = yield _LIVES.call(
