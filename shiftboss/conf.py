@@ -111,8 +111,8 @@ class Config:
     pools: Mapping[str, Pool] = setting(
         lambda: {"default": Pool(name="default")},
         "worker pools by name: `queues`, `workers`, `max_workers`, `min_workers`, `scale_wait_seconds`, "
-        "`processes`, `threads`, `isolated`, `max_jobs`, `max_rss_mb`, `max_worker_rss_mb`, `environment`, `user`, "
-        "`memory_limit_mb`, `trust`",
+        "`processes`, `threads`, `isolated`, `max_jobs`, `max_rss_mb`, `max_worker_rss_mb`, `environment`, "
+        "`user`, `memory_limit_mb`, `trust`",
     )
     queues: Mapping[str, QueueOptions] = setting(
         dict,

@@ -74,7 +74,7 @@ examples:
   shiftboss scale default 1 --host web-1 --reason "the mailing is done"
 
 At most as many workers as the pool's "max_workers" in SHIFTBOSS["POOLS"], else its "workers". Those that go finish
-what they run. It holds until the supervisord of the host starts anew.
+what they run. It lasts, until another number is said, or the settings say another one.
 """
 
 VERBS: dict[Act, tuple[str, Callable[..., Acted], str, str]] = {

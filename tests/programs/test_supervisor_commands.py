@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import psutil
 import pytest
 
 from shiftboss import conf
+from shiftboss.conf import Pool
 from shiftboss.management.listener import orders_of, pool_of, user_of
-from shiftboss.queue.store import commands
+from shiftboss.queue.store import commands, scales
 from shiftboss.queue.store.commands import Claim, CommandRow, Order
 from shiftboss.queue.store.statement import run
 from shiftboss.supervisor_conf import render
 from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
+from shiftboss.supervisor_conf.scaling import Pace
 from shiftboss.supervisor_conf.watch import Watch
 from tests.processes import runs
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
@@ -23,6 +26,7 @@ from tests.programs.test_render import installation
 from tests.programs.test_supervisor_listener import Watching, program, serving
 from tests.store import making
 from tests.store.conftest import COMMITTED
+from tests.store.making import enqueued
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.requirement("L28", "B15"), COMMITTED]
@@ -161,6 +165,51 @@ def test_a_pool_is_scaled_within_its_settings(host: Supervisord, agent: Watching
     assert host.pid_of("worker-default-1") == before
     why = refused(agent, asked("scale", None, pool="default", count=3))
     assert why.startswith("the pool default may have 0 to 2 workers here, not 3")
+
+
+POOL = Pool(name="default", workers=1, max_workers=2, scale_wait_seconds=5.0)
+
+
+@pytest.mark.requirement("L31")
+def test_a_count_that_a_person_said_outlives_the_supervisord(
+    host: Supervisord, agent: Watching, tmp_path: Path
+) -> None:
+    agent.listener._scaling._pools = {"default": replace(POOL, scale_wait_seconds=None)}
+    done(agent, asked("scale", None, pool="default", count=2))
+    host.process.kill()
+    host.process.wait()
+    with serving(tmp_path, FOUND) as again:
+        assert again.programs()["worker-default-2"]["statename"] == "STOPPED"
+        agent.do(agent.listener.scale())
+        assert again.pid_of("worker-default-2")
+        # What a person stops stays down, whatever was said of its pool.
+        done(agent, asked("stop", "worker-default-2"))
+        agent.do(agent.listener.scale())
+        assert again.programs()["worker-default-2"]["statename"] == "STOPPED"
+    refused(agent, asked("scale", None, pool="default", count=3))
+    assert [row.count for row in run(scales.scales(authority=making.SYSTEM))] == [2]
+
+
+@pytest.mark.requirement("L31")
+def test_a_pool_grows_where_jobs_wait_and_shrinks_where_none_does(host: Supervisord, agent: Watching) -> None:
+    agent.listener._scaling._pools = {"default": POOL}
+    agent.listener._scaling._pace = Pace(long_looks=2, short_looks=2, grow_seconds=0.0, shrink_seconds=0.0)
+    [waiting] = enqueued()
+    making.execute("update shiftboss_job set due_at = due_at - interval '1 minute'")
+    agent.do(agent.listener.scale())
+    assert host.programs()["worker-default-2"]["statename"] == "STOPPED"
+    agent.do(agent.listener.scale())
+    grown = run(commands.commands(authority=making.SYSTEM))[0]
+    assert (grown.asked_by, grown.verb, grown.count) == ("autoscaling", "scale", 2)
+    assert (grown.progress or "").startswith("the oldest job waits for 6")
+    assert done(agent, grown.id)["started"] == ["worker-default-2"]
+    making.execute("delete from shiftboss_job where id = %s", waiting)
+    for _ in range(2):
+        agent.once()
+        agent.do(agent.listener.scale())
+    shrunk = run(commands.commands(authority=making.SYSTEM))[0]
+    assert (shrunk.count, shrunk.progress) == (1, "no job waits")
+    assert done(agent, shrunk.id)["stopped"] == ["worker-default-2"]
 
 
 def test_what_does_not_stay_up_is_said_to_have_failed(host: Supervisord, agent: Watching) -> None:
