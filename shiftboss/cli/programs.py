@@ -214,8 +214,8 @@ def release(given: argparse.Namespace) -> int:
     open_record(given)
     person = permitted(act, given)
     outcomes: list[dict[str, Any]] = []
-    for name in dict.fromkeys(given.programs):
-        host = given.host or _holding(person, name)
+    named = [(given.host or _holding(person, name), name) for name in dict.fromkeys(given.programs)]
+    for host, name in named:
         worded(partial(acts.release_program, host, name, by=person, reason=given.reason))
         started = _taken_up(person, host, name, seconds=given.wait)
         outcomes.append({"host": host, "program": name, "done": True, "started": started})
@@ -229,7 +229,7 @@ def release(given: argparse.Namespace) -> int:
 
 def _holding(person: Person, program: str) -> str:
     """The only host on which a program is held back. Raises Refused."""
-    having = [host for host, name in _held(person) if name == program]
+    having = sorted(host for host, name in _held(person) if name == program)
     if not having:
         raise Refused(f"{program} is held back on no host: see `shiftboss ps`")
     if len(having) > 1:
