@@ -34,7 +34,7 @@ from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
 from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.queues import Limit
-from shiftboss.queue.store.rolls import Move
+from shiftboss.queue.store.rolls import Move, Step
 from shiftboss.queue.store.samples import Part
 from shiftboss.queue.store.search import Search
 from shiftboss.queue.store.statement import Atomic, Verb, run
@@ -108,6 +108,30 @@ REGISTRATION = Registration(
     threads=1,
     lease_seconds=30.0,
     heartbeat_seconds=5.0,
+)
+
+
+STEP = Step(
+    roll_id=1,
+    number=1,
+    program="worker-default-1",
+    pool="default",
+    state="waiting",
+    code_wanted=None,
+    seconds=0.0,
+    launcher=None,
+    launcher_after=None,
+    life=None,
+    ending=None,
+    code=None,
+    signal=None,
+    log=None,
+    worker_id=None,
+    code_version=None,
+    beats=False,
+    claims=False,
+    waits=False,
+    fallen=None,
 )
 
 
@@ -240,7 +264,7 @@ class Scene:
             "code_wanted": None,
             "command_id": 1,
             "count": 1,
-            "of": None,
+            "of": STEP,
             "to": Move(to="draining"),
             "roll_id": 1,
             "why": "jobs wait",
