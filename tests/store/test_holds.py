@@ -234,7 +234,7 @@ def test_holds_are_for_who_sees_the_whole(authority: Any) -> None:
 
 def noted_death(fence: int, worker: int, **other: Any) -> int:
     """The number of the life of the worker's process, which has ended."""
-    ended = {"ended": NOW + 5, "ending": "signal", "signal": 9} | other
+    ended: dict[str, Any] = {"ended": NOW + 5, "ending": "signal", "signal": 9} | other
     assert noted(Life(program="worker-default-1", pool="default", launcher=1, started=NOW, **ended), fence=fence)
     number = int(scalar("select id from shiftboss_process"))
     execute("update shiftboss_process set worker_id = %s", worker)
