@@ -253,6 +253,8 @@ def _told(mark: Mark) -> Happening:
         case "worker_lost":
             host = text.visible(str(mark.facts.get("host", "")))
             said = _("worker %(id)s on %(host)s lost") % {"id": f"#{subject}", "host": host}
+        case "roll":
+            said = _rolled(subject, mark)
         case Act.PAUSE.value:
             said = _("queue %(queue)s paused") % {"queue": subject}
         case Act.RESUME.value:
@@ -261,3 +263,13 @@ def _told(mark: Mark) -> Happening:
             limit = words.limit(str(mark.facts["after"].get("state", "")))
             said = _("limit of queue %(queue)s: %(limit)s") % {"queue": subject, "limit": limit}
     return Happening(mark.at, mark.kind, said)
+
+
+def _rolled(id: str, mark: Mark) -> str:
+    """A rolling restart, with the versions that it led from and to."""
+    pool = mark.facts.get("pool")
+    before, after = (", ".join(map(text.visible, mark.facts.get(key) or [])) for key in ("before", "after"))
+    known = {"id": f"#{id}", "pool": text.visible(str(pool)), "before": before or "–", "after": after or "–"}
+    if pool is None:
+        return _("rolling restart %(id)s of all pools, %(before)s → %(after)s") % known
+    return _("rolling restart %(id)s of pool %(pool)s, %(before)s → %(after)s") % known

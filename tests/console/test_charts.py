@@ -72,6 +72,8 @@ def test_what_happened_is_told_and_marked_and_of_another_queue_it_is_not() -> No
         Mark("limit", "news", NOON, {"after": {"state": "sequential"}}),
         Mark("worker_lost", "7", NOON, {"host": "web-1\u202e"}),
         Mark("deploy", "<v8>", NOON, {}),
+        Mark("roll", "7", NOON, {"pool": None, "before": ["v7"], "after": ["<v8>"]}),
+        Mark("roll", "6", NOON, {"pool": "mail", "before": [], "after": []}),
     )
     told = [one.said for one in made(span(0), happened=happened).happenings]
     assert told == [
@@ -79,9 +81,11 @@ def test_what_happened_is_told_and_marked_and_of_another_queue_it_is_not() -> No
         "limit of queue news: one at a time in strict order",
         r"worker #7 on web-1\u202e lost",
         "version <v8> first seen",
+        "rolling restart #7 of all pools, v7 → <v8>",
+        "rolling restart #6 of pool mail, – → –",
     ]
     of_mail = made(span(0), happened=happened, queue="mail")
-    assert len(of_mail.happenings) == 3
+    assert len(of_mail.happenings) == 5
     assert {mark["label"] for mark in data(of_mail, "chart-run")["marks"]} == {
         one.said for one in of_mail.happenings
     }

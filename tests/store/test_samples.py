@@ -7,11 +7,13 @@ import pytest
 
 from shiftboss.queue.authority import Owner
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import marks, samples
+from shiftboss.queue.store import marks, rolls, samples
+from shiftboss.queue.store.rolls import Move
 from shiftboss.queue.store.samples import HEAVY, LIGHT, Part
 from shiftboss.queue.store.statement import run
 from tests.store.making import (
     SYSTEM,
+    a_host,
     a_worker,
     available,
     completed,
@@ -190,8 +192,24 @@ def test_a_new_version_and_a_lost_worker_are_marked_once() -> None:
     deploy, lost = sorted(run(marks.marks(authority=SYSTEM, back_seconds=3600)), key=lambda mark: mark.kind)
     assert (deploy.kind, deploy.subject, deploy.facts) == ("deploy", "v7", {"pools": ["default"]})
     assert (lost.kind, lost.subject, lost.facts["host"]) == ("worker_lost", str(silent), "web-1")
+
     execute("update shiftboss_mark set at = at - interval '50 days'")
     assert run(marks.marks(authority=SYSTEM, back_seconds=3600)) == []
     execute("delete from shiftboss_worker")
     run(marks.note(authority=SYSTEM))
     assert scalar("select count(*) from shiftboss_mark") == 0
+
+
+def test_a_rolling_restart_is_a_mark_with_the_versions_before_and_after() -> None:
+    fence = a_host(programs=[{"name": "worker-default-1", "pool": "default"}])
+    begun = run(rolls.begin("default", authority=SYSTEM, by="kim", reason="new code"))
+    execute("update shiftboss_roll_step set code_before = 'v1'")
+    for to in ("draining", "starting", "proving", "done"):
+        of = run(rolls.step(authority=SYSTEM, host="web-1"))
+        assert of
+        move = Move(to=to, code_version="v2" if to == "done" else None)
+        assert run(rolls.move(of, move, authority=SYSTEM, host="web-1", fence=fence))
+    [mark] = run(marks.marks(authority=SYSTEM, back_seconds=60))
+    assert (mark.kind, mark.subject) == ("roll", str(begun.id))
+    assert mark.facts == {"pool": "default", "state": "done", "before": ["v1"], "after": ["v2"]}
+    assert run(marks.marks(authority=SYSTEM, back_seconds=0)) == []

@@ -1,6 +1,7 @@
 """What happened to the whole, to be seen beside its figures: deploys, lost workers, pauses, limits.
 
-Deploys and losses are noted by the maintainer, once each; pauses and limits stand in the audit.
+Deploys and losses are noted by the maintainer, once each; rolling restarts are told by their own rows; pauses and
+limits stand in the audit.
 """
 
 import json
@@ -21,7 +22,7 @@ MARKS = 100
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What happened: `deploy` of a version, `worker_lost` with its id, or the word of an act on a queue."""
+    """What happened: `deploy` of a version, `worker_lost` or `roll` with its id, or a word of an act on queues."""
 
     kind: str
     subject: str
