@@ -54,7 +54,7 @@ def test_the_page_tells_why_a_program_is_held_back_and_until_when(browser: Clien
     making.a_hold(a_host("web-1", {"name": "web", "state": "STOPPED", "launcher": None}), evidence=WHY, step=2)
     told = words(page(browser, "/hosts/web-1/web/"))
     assert "It crashes in a loop: it ended 4 times in 40 s, and nobody had asked it to." in told
-    assert "This is the 2. time in a row, each for longer." in told
+    assert "That is 2 times in a row, each time for longer." in told
     assert "It began with version v8 : before, v7 ran." in told
     assert "The last line of 3 of 4: no disk" in told
     assert "signal 9 (SIGKILL)" in told
