@@ -13,6 +13,7 @@ from shiftboss.queue.store import holds
 from shiftboss.queue.store.holds import HoldRow
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
+from tests.console.callers import Caller, problem, token_of, told, user
 from tests.console.test_hosts import HOSTILE, a_host, page, sent
 from tests.store import making
 from tests.store.making import execute
@@ -135,3 +136,18 @@ def test_a_job_to_blame_is_named() -> None:
     loop = looping.told([hold(poison_job=4711, released_as="poison")], AT)
     assert loop
     assert loop.headline == "It died 4 times with one job in hand, which is quarantined as poison."
+
+
+@pytest.mark.requirement("C5")
+def test_the_api_tells_why_a_program_is_held_back_and_lets_it_go() -> None:
+    caller = Caller(token=token_of(user("ci")))
+    making.a_hold(a_host("web-1", {"name": "web", "state": "STOPPED", "launcher": None}), evidence=WHY, step=2)
+    told_of = told(caller.get("hosts/web-1/programs/web"))
+    [held] = told_of["holds"]
+    assert (held["step"], held["why"]["line"], held["released_as"]) == (2, "no disk", None)
+    assert (told_of["held_until"], told_of["acts"]) == (held["until"], ["release_program", "start_program"])
+    done = told(caller.post("hosts/web-1/programs/web/release"))
+    assert (done["act"], done["command_id"]) == ("release_program", None)
+    after = told(caller.get("hosts/web-1/programs/web"))
+    assert (after["held_until"], after["holds"][0]["released_as"]) == (None, "release")
+    problem(caller.post("hosts/web-1/programs/web/release"), 404, "no_such_program")

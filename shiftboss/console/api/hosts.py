@@ -15,11 +15,12 @@ from shiftboss.console.api.door import caller
 from shiftboss.console.api.reads import answers
 from shiftboss.console.hosts import Seat, Standing
 from shiftboss.console.record import bounded
-from shiftboss.console.views.hosts import command_of, host_of, lives_of, standings
+from shiftboss.console.views.hosts import command_of, holds_of, host_of, lives_of, standings
 from shiftboss.permissions import VIEW, Act, Person, require
 from shiftboss.queue.errors import NoSuchCommand, NoSuchProgram
 from shiftboss.queue.store import hosts as store
 from shiftboss.queue.store import processes
+from shiftboss.queue.store.holds import HoldRow
 from shiftboss.queue.store.processes import ProcessRow
 from shiftboss.queue.store.statement import run
 
@@ -73,11 +74,13 @@ def show_program(request: HttpRequest, host: str, program: str) -> Any:
         seat = next((one for one in standing.seats if one.name == program), None)
         if seat is None:
             raise NoSuchProgram(f"the host {host!r} has no program {program!r}")
+        held = holds_of(host, program, by=by)
         lives = lives_of(host, program, by=by)
         texts = _logs(host, program, by=by)
     return _program(seat) | {
         "host": host,
         "alive": row.alive,
+        "holds": [_hold(one) for one in held],
         "lives": [_life(one, texts.get(one.id)) for one in lives],
         "acts": hosts.offered(seat, row, to=by),
     }
@@ -119,7 +122,10 @@ def _host(standing: Standing) -> dict[str, Any]:
 def _program(seat: Seat) -> dict[str, Any]:
     hours = seat.history.hours if seat.history else []
     return {
-        **{name: getattr(seat, name) for name in ("name", "state", "pid", "pool", "memory_kb", "trouble")},
+        **{
+            name: getattr(seat, name)
+            for name in ("name", "state", "pid", "pool", "memory_kb", "trouble", "held_until")
+        },
         "since": None if seat.since is None else datetime.fromtimestamp(seat.since, UTC),
         "code_version": seat.version,
         "worker_id": str(seat.worker.id) if seat.worker else None,
@@ -127,6 +133,12 @@ def _program(seat: Seat) -> dict[str, Any]:
         "last_day": {"ends": sum(one.ends for one in hours), "wrong": sum(one.wrong for one in hours)},
         "last_end": _end(seat),
     }
+
+
+def _hold(row: HoldRow) -> dict[str, Any]:
+    names = ("held_at", "until", "step", "released_at", "released_as", "released_by")
+    poison_job = None if row.poison_job is None else str(row.poison_job)
+    return {**{name: getattr(row, name) for name in names}, "why": row.evidence, "poison_job": poison_job}
 
 
 def _end(seat: Seat) -> dict[str, Any] | None:

@@ -560,6 +560,7 @@ class Program(Shown):
     pool: str | None = Field(description="of a worker")
     memory_kb: int | None
     trouble: str | None = Field(description="why supervisord could not start it")
+    held_until: datetime | None = Field(description="it crashes in a loop, and its agent holds it back until then")
     code_version: str | None
     worker_id: Id | None = Field(description="the worker that it is, where one of the record is this process")
     jobs: list[Id] = Field(description="the longest-running of those that it has in hand")
@@ -621,11 +622,32 @@ class LifeOf(Shown):
     )
 
 
+class Hold(Shown):
+    """A time for which a program was held back, because it crashed in a loop."""
+
+    held_at: datetime
+    until: datetime
+    step: int = Field(description="how often in a row, with this time")
+    why: Any = Field(
+        description="how many `times` it ended within `seconds`, its `ends` with what was in hand, the last "
+        "`line` that most of their logs have in common, the `version`, and the `version_before` where the loop "
+        "began with that one"
+    )
+    poison_job: Id | None = Field(description="the job that is quarantined for it; then nothing was held back")
+    released_at: datetime | None
+    released_as: str | None = Field(
+        description="`time`; a person's `release`, `start` or `stop`; `others`: somebody started it on its host; "
+        "`poison`"
+    )
+    released_by: str | None
+
+
 class ProgramDetail(Program):
     """A program with its lives."""
 
     host: str
     alive: bool = Field(description="whether its host is")
+    holds: list[Hold] = Field(description="the newest first; at most 3")
     lives: list[LifeOf] = Field(description="the newest first; at most 50")
     acts: list[str] = Field(description="what the caller may ask of it now")
 
