@@ -26,14 +26,16 @@ def last_lines(file: Path, *, redacted: Callable[[str], str]) -> str | None:
     """The last lines of a log as they may be seen; None where there is no such log.
 
     Of a file of any size so many bytes are read at most. A line whose beginning is not among them is left out: it
-    could hold a secret without the key by which it is known for one.
+    could hold a secret without the key by which it is known for one. Where that is all there is, it is said.
     """
     try:
         text, is_whole = _end_of(file)
     except OSError:
         return None
     if not is_whole:
-        text = text.partition("\n")[2]
+        _, newline, text = text.partition("\n")
+        if not newline:
+            return f"… a line of more than {MOST_BYTES // 1024} KiB is left out"
     lines = redacted(_ODD.sub("\N{REPLACEMENT CHARACTER}", _CONTROLS.sub("", text))).splitlines()[-MOST_LINES:]
     return "\n".join(line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]} …" for line in lines)
 

@@ -7,7 +7,9 @@ from django import template
 from django.utils.safestring import SafeString
 
 from shiftboss.console import ages, commands, text, words
+from shiftboss.console.short import told
 from shiftboss.permissions import Act
+from shiftboss.queue.shortage import Shortage
 from shiftboss.queue.store.commands import CommandRow
 
 register = template.Library()
@@ -41,6 +43,12 @@ def command_stands(row: CommandRow) -> str:
 def ended(life: Any) -> str:
     """How a life ended; of whatever has an ending, a code and a signal."""
     return commands.ended(life.ending, life.code, life.signal)
+
+
+@register.filter
+def short(shortage: Shortage) -> str:
+    """What a host runs short of."""
+    return told(shortage)
 
 
 @register.filter

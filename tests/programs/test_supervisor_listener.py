@@ -381,3 +381,5 @@ def test_of_a_huge_log_little_is_read_and_no_line_without_its_beginning(tmp_path
     assert [line[:4] for line in lines] == ["yyyy", "last"]
     assert len(lines[0]) == logtail.MOST_CHARACTERS + 2
     assert logtail.last_lines(file, redacted=lambda text: text.upper()) is not None
+    file.write_bytes(b"x" * 2 * logtail.MOST_BYTES)
+    assert logtail.last_lines(file, redacted=str) == "… a line of more than 64 KiB is left out"
