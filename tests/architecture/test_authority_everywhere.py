@@ -29,6 +29,7 @@ from shiftboss.queue.states import QuarantineReason, State
 from shiftboss.queue.store.audit import Entry
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.commands import Order
+from shiftboss.queue.store.holds import Looping, Poison
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.many import Held
 from shiftboss.queue.store.operate import Matching
@@ -52,6 +53,7 @@ FOREIGNERS = {
     "scope of nothing": Scoped(queues=[]),
 }
 """Who has nothing to do with the victim's jobs."""
+LOOPING = Looping(host="web-1", program="web", pool=None, step=1, seconds=9.0, evidence={}, after=0)
 NEITHER = (None, "", "victim", "system", True, 1, Owner, System, ("victim",), {"id": "victim"})
 """What stands in for no authority."""
 
@@ -273,6 +275,13 @@ class Scene:
             "order": Order(host="web-1", verb="start", program="web"),
             "progress": "it begins",
             "result": {},
+            "hold_id": 1,
+            "looping": LOOPING,
+            "poison": Poison(job_id=self.held, fence=1, worker_id=self.worker, message="it kills"),
+            "how": "release",
+            "process_id": 1,
+            "returning_in": {self.held: 0.0},
+            "message": "it died",
             "host": "web-1",
             "job_ids": self.ids,
             "jobs": [_of_foreign("two")],
