@@ -20,7 +20,7 @@ from shiftboss.queue.store.samples import Part
 HEADLINES: dict[str, Promise] = {
     QuarantineReason.FAILURES_EXHAUSTED: gettext_lazy("failed too often"),
     QuarantineReason.LOSSES_EXHAUSTED: gettext_lazy("lost to the death of a worker too often"),
-    QuarantineReason.POISON: gettext_lazy("death of the process each time, also alone"),
+    QuarantineReason.POISON: gettext_lazy("death of the process each time, whatever ran beside it"),
     QuarantineReason.DELIVERIES_EXHAUSTED: gettext_lazy("delivered too often"),
     QuarantineReason.UNKNOWN_TASK: gettext_lazy("a task that no live worker knows"),
     QuarantineReason.INVALID_ARGUMENTS: gettext_lazy("arguments that do not fit the task"),
