@@ -38,7 +38,7 @@ MEANINGS: dict[str, Promise] = {
 REASONS: dict[str, Promise] = {
     QuarantineReason.FAILURES_EXHAUSTED: gettext_lazy("it failed as often as it may"),
     QuarantineReason.LOSSES_EXHAUSTED: gettext_lazy("its worker was lost as often as it may be"),
-    QuarantineReason.POISON: gettext_lazy("its process or its worker died each time, and no other job can be to blame"),
+    QuarantineReason.POISON: gettext_lazy("its process or its worker died each time, and through no other job"),
     QuarantineReason.DELIVERIES_EXHAUSTED: gettext_lazy("it was delivered as often as it may be"),
     QuarantineReason.UNKNOWN_TASK: gettext_lazy("no live worker knows its task"),
     QuarantineReason.INVALID_ARGUMENTS: gettext_lazy("its arguments do not fit its task"),
