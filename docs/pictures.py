@@ -6,6 +6,7 @@ PYTHONPATH=. python -m pytest docs/pictures.py
 import json
 import math
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from pytest_django.live_server_helper import LiveServer
 from shiftboss import acts
 from shiftboss.permissions import Person, Via
 from shiftboss.queue.states import State
+from shiftboss.queue.store import hosts, processes
+from shiftboss.queue.store.hosts import Agent
+from shiftboss.queue.store.processes import Life
+from shiftboss.queue.store.statement import run
 from tests.browser.conftest import CHROMIUM, FLAGS
 from tests.console import scenes
 
@@ -60,7 +65,67 @@ def an_evening() -> int:
     acts.pause("reports", by=by, reason="the warehouse is being moved")
     acts.limit("mail", by=by, limit=8, reason="the mail server is slow tonight")
     how_it_went()
+    two_hosts(mail, reports)
     return job_id
+
+
+def two_hosts(mail: int, reports: int) -> None:
+    """The programs of both, one of which has died now and then, and two versions side by side."""
+    now = time.time()
+    versions = {mail: "2026.11.2", reports: "2026.11.2", scenes.worker("mail", host="web-2", pid=813): "2026.11.3"}
+    with connection.cursor() as cursor:
+        for worker, version in versions.items():
+            cursor.execute("update shiftboss_worker set code_version = %s where id = %s", [version, worker])
+    programs = {
+        "web-1": [("listener", None, 801), ("maintainer", None, 802), ("web", None, 803)],
+        "web-2": [
+            ("listener", None, 641),
+            ("worker-reports-1", "reports", 812),
+            ("worker-default-2", "default", 813),
+        ],
+    }
+    programs["web-1"] += [("worker-default-1", "default", 4711), ("worker-default-2", "default", None)]
+    for name, found in programs.items():
+        agent = Agent(
+            name=name,
+            hostname=name,
+            pid=found[0][2] or 0,
+            home="/srv/shiftboss",
+            code_version="2026.11.3",
+            lease_seconds=3600,
+        )
+        fence = run(hosts.take(agent, authority=scenes.SYSTEM)) or 0
+        seen = [
+            {
+                "name": program,
+                "state": "RUNNING" if pid else "STOPPED",
+                "pid": pid,
+                "launcher": pid and pid - 1,
+                "since": int(now) - 5000 - 31 * place,
+                "pool": pool,
+                "memory_kb": pid and 46_000 + 23_400 * place,
+                "trouble": None,
+            }
+            for place, (program, pool, pid) in enumerate(found)
+        ]
+        run(hosts.beat(name, authority=scenes.SYSTEM, fence=fence, programs=seen, trouble=None))
+        ends = [(22.0, 9), (21.6, 9), (6.5, 11), (1.5, None)] if name == "web-1" else []
+        lives = [
+            Life(
+                program="worker-default-1",
+                pool="default",
+                launcher=4000 + place,
+                started=now - 3600 * hours,
+                ended=now - 3600 * hours + 90,
+                uptime_seconds=90.0,
+                ending="signal" if number else "code",
+                signal=number,
+                code=None if number else 0,
+                asked=number is None,
+            )
+            for place, (hours, number) in enumerate(ends)
+        ]
+        run(processes.note(lives, authority=scenes.SYSTEM, host=name, fence=fence))
 
 
 def how_it_went() -> None:
@@ -91,6 +156,7 @@ def test_pictures(live_server: LiveServer) -> None:
         "quarantine": "/quarantine/",
         "queues": "/queues/",
         "workers": "/workers/",
+        "hosts": "/hosts/",
         "audit": "/audit/",
     }
     cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}

@@ -126,9 +126,7 @@ def lives_of(host: str, program: str, *, by: Person, log_of: int | None = None) 
     if "\x00" in program:
         raise NoSuchProgram("no name holds a NUL")
     return run(
-        processes.lives(
-            authority=by.authority, host=host, program=program, logs=False, log_of=log_of, limit=LIVES
-        )
+        processes.lives(authority=by.authority, host=host, program=program, logs=False, log_of=log_of, limit=LIVES)
     )
 
 

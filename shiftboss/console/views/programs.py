@@ -125,7 +125,7 @@ class ProgramActing(OnHost):
         """The program that is meant."""
         return str(self.kwargs["program"])
 
-    def perform(self, form: ReasonForm) -> Acted:
+    def perform(self, form: ReasonForm) -> Any:
         """Ask it of the host. Raises NoSuchProgram, HostSilent."""
         return self.of.perform(self.host, self.program, by=person_of(self.request), **form.wish)
 

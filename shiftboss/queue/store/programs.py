@@ -39,8 +39,9 @@ class History:
 
 
 def _history(*row: Any) -> History:
-    *facts, counted = row
-    return History(*facts, [Hour(*hour) for hour in json.loads(counted or "[]")])
+    values = list(row)
+    values[9] = [Hour(*hour) for hour in json.loads(values[9] or "[]")]
+    return History(*values)
 
 
 _HISTORY = Statement("program_history", _history)
