@@ -62,11 +62,16 @@ class Holds:
         self._rule = rule
         self._to_judge: set[str] = set()
         self._known: dict[int, _Known] = {}
+        self._read_under: int | None = None
 
     @property
     def held(self) -> frozenset[str]:
         """Programs that are held back now, as far as this agent knows: nobody else is to start them."""
         return frozenset(known.program for known in self._known.values())
+
+    def knows(self, fence: int | None) -> bool:
+        """Whether it is known under this lease who is held back."""
+        return fence is not None and fence == self._read_under
 
     def judge(self, programs: Collection[str]) -> None:
         """Look at these programs the next time: one of their lives has ended, or this agent is new."""
@@ -88,6 +93,7 @@ class Holds:
         rows = await self._connection.run(holds.open_holds(authority=SYSTEM, host=self._host))
         now = time.monotonic()
         self._known = {row.id: _Known(row.program, now + row.seconds_left) for row in rows if row.is_in_force}
+        self._read_under = fence
         if rows:
             for row, what in await asyncio.to_thread(self._see_to, rows):
                 await self._tell(row, what, fence)

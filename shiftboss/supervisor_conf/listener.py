@@ -249,6 +249,8 @@ class Listener:
     async def scale(self) -> None:
         """Keep pools at their counts, and change these where jobs wait for too long, or none does."""
         fence = self._fence
+        if fence is not None and not self._holds.knows(fence):
+            await self._holds.run_once(fence)  # else it might start who is held back
         for claim in await self._scaling.run_once(fence, held=self._holds.held):
             self._begin(claim, fence or 0, is_a_persons=False)
 

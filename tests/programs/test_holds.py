@@ -138,6 +138,8 @@ def test_another_agents_holds_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) 
     held._known = {1: duty._Known("web", 100.0)}
     held.forget()
     assert held.held == frozenset()
+    assert not held.knows(1)
+    assert not held.knows(None)
 
 
 def test_who_would_release_the_others_is_never_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, a_worker, execute, running, scalar
 from tests.store.sessions import Session, together
 from tests.store.test_hosts import NOW, expired, noted, taken
+from tests.store.test_plans import plan
 
 pytestmark = pytest.mark.requirement("B2", "L28")
 
@@ -284,3 +285,18 @@ def test_only_the_agent_takes_jobs_back_and_only_after_an_end_that_is_known(perf
     expired()
     assert perform(taken_back(process, wanted, fence, worker)) == []
     assert making.state(job.job_id) == "running"
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("open_holds", "shiftboss_hold_open"),
+        ("release_hold", "shiftboss_hold_open"),
+        ("samples", "shiftboss_hold_open"),
+        ("hold_program", "shiftboss_hold_program"),
+        ("quarantine_poison", "shiftboss_job_pkey"),
+        ("take_back", "shiftboss_job_pkey"),
+    ],
+)
+def test_holds_go_by_their_indexes(name: str, index: str, connect: Callable[[], Session]) -> None:
+    assert index in plan(connect(), name)
