@@ -14,11 +14,13 @@ from django.urls import resolve
 
 from shiftboss import acts
 from shiftboss.permissions import Act
-from shiftboss.queue.store import backfill, queues
+from shiftboss.queue.store import backfill, commands, processes, queues
 from shiftboss.queue.store.backfill import NewBackfill
+from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.statement import run
 from tests.acts.people import person
 from tests.console import scenes
+from tests.store import making
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C3")]
 
@@ -58,7 +60,21 @@ def hostile_record() -> int:
         name=MARKUP, task=HOSTILE, queue="a b", priority=0, concurrency=1, failure_limit=1, loss_limit=3
     )
     run(backfill.add(run(backfill.begin(new, authority=scenes.SYSTEM)), [("a", "{}")], authority=scenes.SYSTEM))
+    hostile_host()
     return job_id
+
+
+def hostile_host() -> None:
+    """A host with it in its name, and in the names, pools, troubles and last lines of its programs."""
+    seen = [{"name": name, "pool": HOSTILE, "trouble": HOSTILE} for name in (MARKUP, HOSTILE, "..", "a/b")]
+    fence = making.a_host(MARKUP, programs=seen, lease_seconds=3600.0)
+    life = Life(program=MARKUP, launcher=1, started=1.0, ended=2.0, ending="code", code=1, log=HOSTILE * 1000)
+    assert run(processes.note([life], authority=scenes.SYSTEM, host=MARKUP, fence=fence))
+    acts.tail_program(MARKUP, MARKUP, by=person(HOSTILE))
+    asked = acts.restart_program(MARKUP, MARKUP, by=person(HOSTILE), reason=HOSTILE).command_id
+    assert asked
+    run(commands.claim(authority=scenes.SYSTEM, host=MARKUP, fence=fence))
+    run(commands.end(asked, authority=scenes.SYSTEM, fence=fence, failed=True, result={"error": HOSTILE}))
 
 
 def is_harmless(page: str, where: str) -> None:
@@ -108,6 +124,7 @@ def test_every_page_that_can_be_reached_is_there_and_shows_foreign_text_as_text(
                     await_.append(link)
     kinds = {name for name, *_ in looked}
     assert {"overview", "jobs", "job", "queue", "quarantine", "workers", "worker", "backfill", "audit"} <= kinds
+    assert {"hosts", "program", "command", "log", "program-restarts", "pool-scales"} <= kinds
 
 
 def test_each_name_of_a_queue_leads_to_that_queue_alone(browser: Client) -> None:
