@@ -85,6 +85,22 @@ def test_who_may_not_do_it_asks_nothing(act: Act) -> None:
     assert (asked(), kept()) == ([], [])
 
 
+def test_who_may_not_see_logs_looks_at_none_again() -> None:
+    """Also at one that they have asked for when they still might."""
+    number = acts.tail_program("web-1", "web", by=person(WHO)).command_id or 0
+    making.execute("update shiftboss_command set state = 'done', fence = 1, claimed_at = now(), ended_at = now()")
+    lacking = person(WHO, may=set(PERMISSIONS.values()) - {PERMISSIONS[Act.TAIL_PROGRAM]})
+    with pytest.raises(NotAllowed, match="tail_program"):
+        acts.tail_again(number, by=lacking)
+    with pytest.raises(NotAllowed):
+        acts.tail_again(number, by=person(WHO, authority=Scoped(queues=["default"])))
+    assert not acts.tail_again(number, by=person("somebody else"))
+    assert [command.state for command in asked()] == ["done"]
+    assert acts.tail_again(number, by=person(WHO))
+    assert [command.state for command in asked()] == ["waiting"]
+    assert len(kept()) == 1
+
+
 def test_hosts_are_for_those_who_see_the_whole() -> None:
     narrowed = person(WHO, authority=Scoped(queues=["default"]))
     with pytest.raises(NotAllowed):

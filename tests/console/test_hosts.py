@@ -210,6 +210,21 @@ def test_lives_are_told_with_how_they_ended_and_what_was_in_hand(browser: Client
     assert "shiftboss.tail_program" in hidden
 
 
+def test_a_page_of_hosts_on_which_nothing_changed_is_not_sent_again(browser: Client) -> None:
+    fence = a_host("web-1", WORKER)
+    a_host("web-2", {"name": "web"})
+    execute("update shiftboss_host set heartbeat_at = now() - interval '2 hours' where name = 'web-2'")
+    noted(fence, life(2.5), life(2.0, lasted=None))
+    for address in ("/hosts/", "/hosts/web-1/worker-default-1/", "/hosts/web-2/web/"):
+        [version] = re.findall(r'"Shiftboss-Version": "(\w+)"', unescape(page(browser, address)))
+        refresh = {"HX-Request": "true", "Shiftboss-Version": version}
+        execute("update shiftboss_host set heartbeat_at = heartbeat_at + interval '1 ms' where name = 'web-1'")
+        assert browser.get(address, headers=refresh).status_code == 204, address
+    execute("update shiftboss_host set trouble = 'its socket is gone'")
+    changed = browser.get("/hosts/", headers={"HX-Request": "true", "Shiftboss-Version": version})
+    assert (changed.status_code, b"its socket is gone" in changed.content) == (200, True)
+
+
 def test_pages_of_hosts_ask_few_questions_however_much_there_is(
     browser: Client, django_assert_max_num_queries: Any
 ) -> None:
