@@ -119,7 +119,7 @@ class Seat:
     @property
     def standing(self) -> str:
         """How its state is drawn; what nobody sees now is drawn as nothing."""
-        return STANDINGS.get(self.state, "stopped") if self.is_seen else "unseen"
+        return STANDINGS.get(self.state, "stopped") if self.is_seen else "past"
 
     @property
     def is_up(self) -> bool:

@@ -138,7 +138,7 @@ def test_a_host_that_is_silent_is_told_as_such_and_its_picture_is_marked_as_old(
     )
     assert "Its agent is silent since" in text
     assert "supervisord does not answer on /run/x.sock" in text
-    assert text.count("when last seen") == 2
+    assert text.count('<span class="state past">running</span> <span class="small">when last seen</span>') == 2
     assert 'href="/hosts/web-2/web/log/"' not in text
     execute("update shiftboss_host set stopped_at = now() where name = 'web-1'")
     assert "Its agent ended in order at" in page(browser)
