@@ -11,7 +11,7 @@ from shiftboss.queue.authority import Authority, System
 from shiftboss.queue.contract import Claimed, Lease, Registration, Settlement, WorkerStatus
 from shiftboss.queue.outcomes import Discarded, Done, Failed, Lost, Quarantined, Released, Snoozed
 from shiftboss.queue.states import QuarantineReason
-from shiftboss.queue.store import enqueue, holds, hosts, lease, operate, upkeep, workers
+from shiftboss.queue.store import enqueue, holds, hosts, lease, operate, processes, upkeep, workers
 from shiftboss.queue.store.statement import Verb, run
 from tests.waiting import wait_for
 
@@ -343,6 +343,36 @@ def a_hold(fence: int, **other: Any) -> int:
     hold_id = run(holds.hold(holds.Looping(**{**looping, **other}), authority=SYSTEM, fence=fence))
     assert hold_id
     return hold_id
+
+
+def poisoned(job: Lease, worker: int) -> Verb[bool]:
+    """The verb by which the agent of a new host holds the job back that killed its worker."""
+    host = f"of-{job.job_id}"
+    looping = holds.Looping(
+        host=host, program="worker-default-1", pool="default", step=1, seconds=0.0, evidence={"times": 3}, after=0
+    )
+    blamed = holds.Poison(job_id=job.job_id, fence=job.fence, worker_id=worker, message="its worker died 3 times")
+    return holds.poison(looping, blamed, authority=SYSTEM, fence=a_host(host))
+
+
+def taken_back(job: Lease, worker: int) -> Verb[list[int]]:
+    """The verb by which the agent of a new host takes a job back from a worker that has died."""
+    host = f"of-{job.job_id}"
+    fence = a_host(host)
+    dead = processes.Life(
+        program="worker-default-1", launcher=1, started=1.0, ended=2.0, ending="signal", signal=9, pool="default"
+    )
+    assert run(processes.note([dead], authority=SYSTEM, host=host, fence=fence))
+    execute("update shiftboss_process set worker_id = %s where host = %s", worker, host)
+    return holds.take_back(
+        int(scalar("select id from shiftboss_process where host = %s", host)),
+        {job.job_id: 0.0},
+        authority=SYSTEM,
+        host=host,
+        fence=fence,
+        worker_id=worker,
+        message="its worker died",
+    )
 
 
 def empty() -> None:

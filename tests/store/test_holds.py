@@ -300,3 +300,28 @@ def test_only_the_agent_takes_jobs_back_and_only_after_an_end_that_is_known(perf
 )
 def test_holds_go_by_their_indexes(name: str, index: str, connect: Callable[[], Session]) -> None:
     assert index in plan(connect(), name)
+
+
+def test_a_job_that_is_held_back_already_stays_so(perform: Perform) -> None:
+    worker = a_worker()
+    job = making.quarantined(worker)
+    assert perform(making.poisoned(job, worker)) is False
+    row = making.live(job.job_id)
+    assert row
+    assert row["quarantine_reason"] == "failures_exhausted"
+
+
+@pytest.mark.parametrize("verb", [making.poisoned, making.taken_back])
+def test_nobody_waits_for_the_lock_of_a_job(
+    verb: Callable[[Lease, int], Verb[Any]], connect: Callable[[], Session]
+) -> None:
+    worker = a_worker()
+    [job] = running(worker)
+    other, agent = connect(), connect()
+    asked = verb(job, worker)
+    other.execute("begin")
+    other.execute("select from shiftboss_job where id = %s for no key update", [job.job_id])
+    agent.execute("set statement_timeout = '5s'")
+    assert not agent.run(asked)
+    other.execute("rollback")
+    assert making.state(job.job_id) == "running"

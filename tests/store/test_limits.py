@@ -13,6 +13,7 @@ from shiftboss.queue.store import operate, queues, upkeep
 from shiftboss.queue.store.enqueue import OnConflict, enqueue
 from shiftboss.queue.store.queues import Limit, Limited
 from shiftboss.queue.store.statement import Call, Verb, run
+from tests.store import making
 from tests.store.conftest import Perform
 from tests.store.making import (
     REPORTS,
@@ -254,6 +255,18 @@ def of_a_lost_run(queue: str, worker: int) -> tuple[Lease, Verb[Any]]:
     return lease, upkeep.reap(authority=SYSTEM)
 
 
+def of_a_dead_worker(verb: Callable[[Lease, int], Verb[Any]]) -> Ending:
+    """An agent's word on a run in a limited queue."""
+
+    def prepare(queue: str, worker: int) -> tuple[Lease, Verb[Any]]:
+        limited(1, queue)
+        enqueued(queue=queue)
+        [lease] = held(worker, queue=queue)
+        return lease, verb(lease, worker)
+
+    return prepare
+
+
 def of_a_waiting_job(verb: Callable[[int], Verb[Any]], change: str = "priority = 0") -> Ending:
     """The end of a job that holds the line of a sequential queue."""
 
@@ -271,6 +284,8 @@ def of_a_waiting_job(verb: Callable[[int], Verb[Any]], change: str = "priority =
 ENDINGS: dict[str, Ending] = {
     **{verb: of_a_run(verb) for verb in REPORTS},
     "reap": of_a_lost_run,
+    "poison": of_a_dead_worker(making.poisoned),
+    "taken back": of_a_dead_worker(making.taken_back),
     "cancel": of_a_waiting_job(lambda job: operate.cancel([job], authority=SYSTEM)),
     "operator's quarantine": of_a_waiting_job(lambda job: operate.quarantine([job], authority=SYSTEM, by="kim")),
     "held again": of_a_waiting_job(
@@ -629,6 +644,7 @@ WAITING_AGAIN: dict[str, Callable[[Lease, int], Any]] = {
     "release": lambda lease, worker: run(report("release", lease, worker)),
     "reap_own": lambda lease, worker: run(report("reap_own", lease, worker)),
     "reap": lambda lease, worker: reaped(lease),
+    "take_back": lambda lease, worker: run(making.taken_back(lease, worker)),
 }
 RESTING: dict[str, Callable[[int], Verb[Any]]] = {
     "cancel": lambda job_id: operate.cancel([job_id], authority=SYSTEM),

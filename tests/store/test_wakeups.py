@@ -13,6 +13,7 @@ from shiftboss.queue.store import awaiting, many, operate, queues, upkeep
 from shiftboss.queue.store.enqueue import OnConflict, enqueue, enqueue_many
 from shiftboss.queue.store.operate import Limits
 from shiftboss.queue.store.statement import Verb, run
+from tests.store import making
 from tests.store.conftest import Perform
 from tests.store.making import (
     SYSTEM,
@@ -227,6 +228,14 @@ def _unknown(worker: int) -> Ended:
     return job_id, lambda: upkeep.quarantine_unknown(authority=SYSTEM, seconds=600)
 
 
+def _dead_worker_ends(verb: Callable[[Lease, int], Verb[Any]]) -> Callable[[int], Ended]:
+    def prepare(worker: int) -> Ended:
+        [held] = running(worker)
+        return held.job_id, lambda: verb(held, worker)
+
+    return prepare
+
+
 RESTING: dict[str, Callable[[int], Ended]] = {
     "complete": _worker_ends("complete"),
     "discard": _worker_ends("discard"),
@@ -247,12 +256,14 @@ RESTING: dict[str, Callable[[int], Ended]] = {
     "deadline": _upkeep_ends(upkeep.expire, _late),
     "superseded": _superseded,
     "unknown task": _unknown,
+    "poison": _dead_worker_ends(making.poisoned),
 }
 
 GOING_ON: dict[str, Callable[[int], Ended]] = {
     "fail": _worker_ends("fail"),
     "death": _worker_ends("reap_own"),
     "loss": _upkeep_ends(upkeep.reap, expired),
+    "taken back": _dead_worker_ends(making.taken_back),
     "snooze": _worker_ends("snooze"),
     "release": _worker_ends("release"),
 }
