@@ -54,7 +54,7 @@ def host(name: str, home: Path) -> Iterator[Supervisord]:
         yield running
 
 
-def test_two_hosts_are_steered_from_one_console(opened: Opener, tmp_path: Path) -> None:
+def test_two_hosts_are_steered_from_one_console(opened: Opener, dsn: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         served = {name: stack.enter_context(host(name, tmp_path / name)) for name in ("web-1", "web-2")}
         before = {name: one.pid_of("web") for name, one in served.items()}
