@@ -20,6 +20,7 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json
 from shiftboss.cli.project import open_record
+from shiftboss.console.rolls import facts, step_facts
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.store import hosts
 from shiftboss.queue.store.statement import run
@@ -95,8 +96,8 @@ def deploy(given: argparse.Namespace) -> int:
     row, steps = rolls.watch(given, person, rolls.begin(given, person, None))
     restarted = _restart_singles(given, person) if row.state == "done" and not given.workers_only else []
     if given.format == "json":
-        facts = {"difference": difference, "roll": rolls.facts(row), "steps": list(map(rolls.step_facts, steps))}
-        print(as_json(facts | {"restarted": restarted}))
+        told = {"difference": difference, "roll": facts(row), "steps": list(map(step_facts, steps))}
+        print(as_json(told | {"restarted": restarted}))
     is_done = row.state == "done" and all(one["done"] for one in restarted)
     return 0 if is_done or (given.wait == 0 and row.state == "running") else 1
 
@@ -124,11 +125,11 @@ def _workers(person: Person) -> list[tuple[str, str]]:
 def _tell(given: argparse.Namespace, wanted: Wanted | None, found: list[tuple[str, str]]) -> int:
     difference = wanted.difference if wanted else None
     if given.format == "json":
-        facts: dict[str, Any] = {
+        planned: dict[str, Any] = {
             "difference": difference,
             "workers": [{"host": host, "program": name} for host, name in found],
         }
-        print(as_json(facts))
+        print(as_json(planned))
     else:
         where = installation.home_folder()
         if difference is None:

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from shiftboss import acts
 from shiftboss.cli.acting import check_reason, permitted, person_of, worded
@@ -20,6 +19,7 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json, cell, moment, table
 from shiftboss.cli.project import open_record
+from shiftboss.console.rolls import facts, step_facts
 from shiftboss.permissions import VIEW, Act, Person, require
 from shiftboss.queue.store import rolls
 from shiftboss.queue.store.rolls import RollRow, StepRow
@@ -43,8 +43,6 @@ once it lives and claims. The agents of the hosts do it, so it goes on where thi
 does not come up, or one that had come up ends, the roll stops and says why: the rest stays as it is.
 Exit codes: 0 done, 1 stopped, cancelled, or not done within --wait; 130 ended by Ctrl-C, and the roll goes on.
 """
-
-IN_HAND = frozenset({"draining", "starting", "proving"})
 
 STATES = {
     "waiting": "waiting",
@@ -132,7 +130,7 @@ def watch(given: argparse.Namespace, person: Person, roll_id: int) -> tuple[Roll
                     said[step.number] = step.state
                     say(f"  {step.number}/{row.steps} {_line(step)}")
             # What is in hand is brought to its end, also where the roll has ended before.
-            is_over = row.state != "running" and not any(step.state in IN_HAND for step in steps)
+            is_over = row.state != "running" and not any(step.state in rolls.IN_HAND for step in steps)
             if is_over or (deadline is not None and time.monotonic() >= deadline):
                 say(f"rolling restart {row.id}: {_end(row)}")
                 return row, steps
@@ -140,27 +138,6 @@ def watch(given: argparse.Namespace, person: Person, roll_id: int) -> tuple[Roll
     except KeyboardInterrupt:
         print(f"it goes on: shiftboss roll --follow {roll_id}", file=sys.stderr, flush=True)
         raise
-
-
-def facts(row: RollRow) -> dict[str, Any]:
-    """A roll for programs."""
-    return {
-        "id": str(row.id),
-        "pool": row.pool,
-        "state": row.state,
-        "why": row.why,
-        "workers": row.steps,
-        "done": row.done,
-        "reason": row.reason,
-        "asked_by": row.asked_by,
-        "asked_at": row.asked_at,
-        "ended_at": row.ended_at,
-        "code_wanted": row.code_wanted,
-        "code_before": row.code_before or [],
-        "code_after": row.code_after or [],
-        "silent": row.silent,
-        "silent_seconds": row.silent_seconds,
-    }
 
 
 def _cancelled(given: argparse.Namespace, person: Person) -> int:
@@ -225,23 +202,6 @@ def _end(row: RollRow) -> str:
             )
             return f"{row.done} of {row.steps} done{waits}; it goes on: shiftboss roll --follow {row.id}"
     return row.state
-
-
-def step_facts(step: StepRow) -> dict[str, Any]:
-    """A step for programs."""
-    return {
-        "number": step.number,
-        "host": step.host,
-        "program": step.program,
-        "pool": step.pool,
-        "state": step.state,
-        "worker_id": None if step.worker_after is None else str(step.worker_after),
-        "code_before": step.code_before,
-        "code_after": step.code_after,
-        "began_at": step.began_at,
-        "moved_at": step.moved_at,
-        "why": step.why,
-    }
 
 
 def _seconds(text: str) -> int:

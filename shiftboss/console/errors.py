@@ -25,9 +25,11 @@ from shiftboss.queue.errors import (
     NoSuchJob,
     NoSuchOperation,
     NoSuchProgram,
+    NoSuchRoll,
     NoSuchWorker,
     NotAllowed,
     OutOfScope,
+    RollRefused,
 )
 
 UNAVAILABLE = 503
@@ -60,6 +62,18 @@ ANSWERS: list[tuple[type[Exception], int, Promise, Promise]] = [
             "Nothing was asked of a host under this number, or it was forgotten after a week. The audit has it"
             " still."
         ),
+    ),
+    (
+        NoSuchRoll,
+        404,
+        _("There is no such rolling restart"),
+        _("It never existed, or it was forgotten 30 days after its end. The audit has it still."),
+    ),
+    (
+        RollRefused,
+        409,
+        _("Nothing was done"),
+        _("Another rolling restart runs, or this one has ended just then. The page of rolling restarts tells."),
     ),
     (
         HostSilent,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from shiftboss.acts import LARGEST_ID, MAX_REASON_LENGTH, MAX_REQUEST_LENGTH, LimitWord, Revision
 from shiftboss.acts.jobs import arguments
-from shiftboss.acts.programs import MAX_COUNT
+from shiftboss.acts.programs import MAX_COUNT, MAX_NAME_LENGTH
 from shiftboss.conf import ConfigError, check_queue
 from shiftboss.queue.errors import InvalidJob
 from shiftboss.queue.payload import args_digest
@@ -128,6 +128,18 @@ class ScaleForm(ReasonForm):
     def facts(self) -> dict[str, str]:
         """How many are wished for."""
         return {"count": str(self.cleaned_data["count"])}
+
+
+class RollForm(ReasonForm):
+    """Which pool's workers are restarted (none: all), and which version they are to come up with."""
+
+    pool = forms.CharField(required=False, strip=False, max_length=MAX_NAME_LENGTH)
+    code_wanted = forms.CharField(required=False, max_length=MAX_NAME_LENGTH)
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What was filled in, as the act takes it."""
+        return {name: value if name == "reason" else value or None for name, value in super().wish.items()}
 
 
 def _is_a_queue(name: str) -> None:

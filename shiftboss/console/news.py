@@ -29,6 +29,7 @@ def keep(request: HttpRequest, acted: Acted, *, facts: dict[str, str]) -> None:
         "worker": acted.worker_id,
         "items": acted.items,
         "command": acted.command_id,
+        "roll": acted.roll_id,
         "before": acted.before,
         "after": acted.after,
         "facts": facts,
@@ -57,6 +58,7 @@ def _sentence(request: HttpRequest, kept: dict[str, Any]) -> SafeString:
         worker=_worker(request, kept.get("worker")),
         items=text.number(kept["items"] or 0),
         command=_command(request, kept.get("command")),
+        roll=_roll(request, kept.get("roll")),
         limit=words.limit(kept["after"] or ""),
         **kept["facts"],
     )
@@ -79,6 +81,12 @@ def _command(request: HttpRequest, command_id: int | None) -> SafeString | str:
         return ""
     address = addresses.of(request, "command", command_id=command_id)
     return format_html('<a href="{}">{}</a>', address, _("What becomes of it"))
+
+
+def _roll(request: HttpRequest, roll_id: int | None) -> SafeString | str:
+    if roll_id is None:
+        return ""
+    return format_html('<a href="{}">{}</a>', addresses.of(request, "roll", roll_id=roll_id), str(roll_id))
 
 
 def _template(act: Act, before: str | None, after: str | None) -> str:
@@ -137,6 +145,10 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("{thing} is held back no more: the agent of {host} starts it.")
         case Act.SCALE_POOL, _before, _after:
             return _("{host} is asked to run {count} workers of {thing}. {command}")
+        case Act.ROLL_POOL, _before, _after:
+            return _("Rolling restart {roll} has begun: {items} workers, one after the other.")
+        case Act.CANCEL_ROLL, _before, _after:
+            return _("Rolling restart {roll} is cancelled: no further worker is touched.")
         case Act.RESUME, "running", _after:
             return _("Queue {queue} was not paused.")
         case Act.LIMIT, _before, _after:

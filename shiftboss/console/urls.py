@@ -20,6 +20,7 @@ from shiftboss.console.views import (
     programs,
     quarantine,
     queues,
+    rolls,
     session,
     undoing,
     workers,
@@ -76,6 +77,10 @@ urlpatterns = [
     ),
     path("hosts/<name:host>/pools/<name:pool>/scales/", page(programs.Scaling.as_view()), name="pool-scales"),
     path("commands/<int:command_id>/", page(hosts.command), name="command"),
+    path("rolls/", page(rolls.index), name="rolls"),
+    path("rolls/beginnings/", page(rolls.Beginning.as_view()), name="roll-beginnings"),
+    path("rolls/<int:roll_id>/", page(rolls.show), name="roll"),
+    path("rolls/<int:roll_id>/cancellations/", page(rolls.Cancelling.as_view()), name="roll-cancellations"),
     path("backfills/", page(backfills.index), name="backfills"),
     path("backfills/<int:backfill_id>/", page(backfills.show), name="backfill"),
     *(

@@ -193,6 +193,22 @@ COMMAND_STATES: dict[str, Promise] = {
     "lost": pgettext_lazy("state of a command", "nobody knows"),
 }
 
+ROLL_STATES: dict[str, Promise] = {
+    "running": pgettext_lazy("state of a rolling restart", "under way"),
+    "done": pgettext_lazy("state of a rolling restart", "done"),
+    "stopped": pgettext_lazy("state of a rolling restart", "stopped"),
+    "cancelled": pgettext_lazy("state of a rolling restart", "cancelled"),
+}
+
+STEP_STATES: dict[str, Promise] = {
+    "waiting": pgettext_lazy("turn of a worker", "waiting"),
+    "draining": pgettext_lazy("turn of a worker", "finishes what it runs"),
+    "starting": pgettext_lazy("turn of a worker", "starting"),
+    "proving": pgettext_lazy("turn of a worker", "runs, and is to live and claim"),
+    "done": pgettext_lazy("turn of a worker", "done"),
+    "failed": pgettext_lazy("turn of a worker", "does not come up"),
+}
+
 EVENTS: dict[str, Promise] = {
     "expedite": gettext_lazy("Expedited"),
     "reinstate": gettext_lazy("Reinstated"),

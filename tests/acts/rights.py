@@ -57,8 +57,8 @@ ON_HOSTS = frozenset(act for act in Act if act.endswith(("_program", "_pool"))) 
 """The acts on the programs of hosts."""
 
 ABSENT: dict[str, set[str]] = {
-    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ROLLS},
-    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN, *ROLLS},
+    "console": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
+    "api": {Act.PURGE, Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "cli": {Act.CREATE_TOKEN, Act.REVOKE_TOKEN},
     "many": {*LOOKS, *Act} - {Act.CANCEL, Act.EXPEDITE, Act.RERUN, Act.REINSTATE, Act.DISCARD, Act.QUARANTINE},
     "code": set(LOOKS),

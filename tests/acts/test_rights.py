@@ -156,7 +156,8 @@ class Scene:
                 making.a_hold(fence)
             return "web" if act.endswith("_program") else "default"
         if act in ROLLS:
-            making.a_host("web-1", programs=[{"name": "worker-default-1", "pool": "default"}])
+            seen = [{"name": "worker-default-1", "pool": "default"}]
+            making.a_host("web-1", programs=seen, lease_seconds=3600.0)
             return "default" if act == Act.ROLL_POOL else a_roll()
         if act == Act.RESUME:
             acts.pause("mail", by=person(), reason="to be resumed")
@@ -212,6 +213,12 @@ def by_console(scene: Scene, act: str, thing: Any) -> bool | None:
         [order] = [one for one in workers.ORDERS if one.act == act]
         client.post(reverse(f"shiftboss:worker-{order.resource}", kwargs={"worker_id": thing}), typed)
         return None
+    if act == Act.ROLL_POOL:
+        client.post(reverse("shiftboss:roll-beginnings"), typed | {"pool": thing})
+        return None
+    if act == Act.CANCEL_ROLL:
+        client.post(reverse("shiftboss:roll-cancellations", kwargs={"roll_id": thing}), typed)
+        return None
     if act in ON_HOSTS:
         client.post(on_host(act, thing), typed | ({"count": 1} if act == Act.SCALE_POOL else {}))
         return None
@@ -240,7 +247,7 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
             of_it = f"backfills/{a_backfill(act)}"
             paths = (
                 *("status", "queues", "jobs", f"jobs/{thing}", "backfills", of_it, "openapi.json"),
-                *("workers", f"workers/{scene.worker}", "hosts"),
+                *("workers", f"workers/{scene.worker}", "hosts", "rolls"),
             )
             answers = {client.get(f"/api/v1/{path}").status_code for path in paths}
         assert len(answers) == 1, "all of these are for the same people"
@@ -255,6 +262,10 @@ def by_api(scene: Scene, act: str, thing: Any) -> bool | None:
     elif act in ON_WORKERS:
         path = f"/api/v1/workers/{thing}/{ON_WORKERS[Act(act)]}"
         client.post(path, body, content_type="application/json")
+    elif act in ROLLS:
+        more = {"pool": thing} if act == Act.ROLL_POOL else {}
+        path = "/api/v1/rolls/begin" if act == Act.ROLL_POOL else f"/api/v1/rolls/{thing}/cancel"
+        client.post(path, body | more, content_type="application/json")
     elif act == Act.SCALE_POOL:
         path = f"/api/v1/hosts/web-1/pools/{thing}/scale"
         client.post(path, body | {"count": 1}, content_type="application/json")
@@ -434,7 +445,7 @@ def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFi
 def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     """A door that gets a new act gets a way to try it here."""
     of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS, *programs.ACTS)}
-    of_console |= {*ON_QUEUES, Act.SCALE_POOL, Act.TAIL_PROGRAM}
+    of_console |= {*ON_QUEUES, *ROLLS, Act.SCALE_POOL, Act.TAIL_PROGRAM}
     assert of_console == set(Act) - ABSENT["console"]
 
     from shiftboss.console.api.mount import schema

@@ -14,13 +14,14 @@ from django.contrib.auth.models import User
 from shiftboss import acts
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.contract import Note, NoteKind
-from shiftboss.queue.store import backfill, commands, histograms, hosts, notes, processes
+from shiftboss.queue.store import backfill, commands, histograms, hosts, notes, processes, rolls
 from shiftboss.queue.store.backfill import NewBackfill
 from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.processes import Life
+from shiftboss.queue.store.rolls import Move
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
-from tests.store.making import a_hold, execute
+from tests.store.making import a_hold, execute, rows
 
 LONG_QUEUE = "a-queue-whose-name-is-long-and-has-no-spaces-at-all-" + "x" * 40
 LONG_TASK = "a_module_with_a_very_long_name_indeed." * 8 + "task"
@@ -50,6 +51,7 @@ class Corners:
     operation: str
     command: int
     log: int
+    roll: int
 
     def at(self, address: str) -> str:
         """The address of one of them."""
@@ -93,7 +95,21 @@ def corners(operator: User) -> Corners:
         operation=str(held.operation),
         command=command,
         log=log,
+        roll=_roll(by),
     )
+
+
+def _roll(by: Person) -> int:
+    """A rolling restart that runs, after one that has stopped."""
+    for version in ("v" * 90, None):
+        reason = "r" * 900
+        roll = acts.roll_pool("default", by=by, reason=reason, code_wanted=version).roll_id or 0
+        step = run(rolls.step(authority=scenes.SYSTEM, host=HOST))
+        [(fence,)] = rows("select fence from shiftboss_host where name = %s", HOST)
+        assert step
+        to = Move(to="failed", why="w" * 900) if version else Move(to="draining", launcher=10)
+        assert run(rolls.move(step, to, authority=scenes.SYSTEM, host=HOST, fence=fence))
+    return roll
 
 
 def _hosts(by: Person) -> tuple[int, int]:
@@ -187,6 +203,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "program": ("/hosts/{host}/{program}/",),
     "log": ("/hosts/{host}/{program}/log/?command={log}", "/hosts/{host}/{program}/log/"),
     "command": ("/commands/{command}/",),
+    "rolls": ("/rolls/",),
+    "roll": ("/rolls/{roll}/",),
     "backfills": ("/backfills/",),
     "backfill": ("/backfills/{going_on}/",),
     "audit": ("/audit/",),
@@ -227,6 +245,8 @@ ASKED: dict[str, tuple[str, str]] = {
     "program-stops": (OF_PROGRAM, f"{OF_PROGRAM}stops/"),
     "program-starts": ("/hosts/{host}/held/", "/hosts/{host}/held/starts/"),
     "program-releases": ("/hosts/{host}/held/", "/hosts/{host}/held/releases/"),
+    "roll-beginnings": ("/rolls/", "/rolls/beginnings/"),
+    "roll-cancellations": ("/rolls/{roll}/", "/rolls/{roll}/cancellations/"),
     "pool-scales": ("/hosts/", "/hosts/{host}/pools/default/scales/"),
     "backfill-pauses": ("/backfills/{going_on}/", "/backfills/{going_on}/pauses/"),
     "backfill-cancellations": ("/backfills/{going_on}/", "/backfills/{going_on}/cancellations/"),

@@ -56,6 +56,10 @@ program-drains          login      .         .      .       yes       yes    dra
 program-stops           login      .         .      .       .         yes    stop_program      act
 pool-scales             login      .         .      .       yes       yes    scale_pool        act
 command                 login      .         .      yes     yes       yes    view_job
+rolls                   login      .         .      yes     yes       yes    view_job
+roll-beginnings         login      .         .      .       yes       yes    roll_pool         act
+roll                    login      .         .      yes     yes       yes    view_job
+roll-cancellations      login      .         .      .       yes       yes    roll_pool         act
 backfills               login      .         .      yes     yes       yes    view_job
 backfill                login      .         .      yes     yes       yes    view_job
 backfill-pauses         login      .         .      .       yes       yes    backfill_task     act

@@ -94,16 +94,28 @@ def of_a_program(name: str, state: str = "RUNNING") -> Subject:
     return program
 
 
-def of_a_pool(scene: test_rights.Scene) -> Opened:
+def of_a_pool(scene: test_rights.Scene, host: str = "of-pool") -> Opened:
     seen = [{"name": "worker-default-1", "pool": "default"}]
-    making.a_host("of-pool", programs=seen, lease_seconds=LONG_SECONDS)
-    return Opened(path={"host": "of-pool", "pool": "default"}, typed={"count": 1})
+    making.a_host(host, programs=seen, lease_seconds=LONG_SECONDS)
+    return Opened(path={"host": host, "pool": "default"}, typed={"count": 1})
 
 
 def of_a_command(scene: test_rights.Scene) -> Opened:
     making.a_host("of-command", programs=[{"name": "web", "pool": None}], lease_seconds=LONG_SECONDS)
     done = acts.start_program("of-command", "web", by=person())
     return Opened(path={"command_id": done.command_id})
+
+
+def of_a_pool_to_roll(scene: test_rights.Scene) -> Opened:
+    of_a_pool(scene, "to-roll")
+    return Opened(typed={"pool": "default"})
+
+
+def of_a_roll(scene: test_rights.Scene) -> Opened:
+    if running := making.rows("select id from shiftboss_roll where state = 'running'"):
+        return Opened(path={"roll_id": running[0][0]})
+    of_a_pool(scene, "of-roll")
+    return Opened(path={"roll_id": test_rights.a_roll()})
 
 
 def of_an_operation(scene: test_rights.Scene) -> Opened:
@@ -119,6 +131,9 @@ SUBJECTS: dict[str, Subject] = {
     "log": of_a_program("log"),
     "pool-scales": of_a_pool,
     "command": of_a_command,
+    "roll-beginnings": of_a_pool_to_roll,
+    "roll": of_a_roll,
+    "roll-cancellations": of_a_roll,
     "queue": of_a_queue(Act.PAUSE),
     "queue-cancellations": of_what_waits,
     "undoings": of_an_operation,

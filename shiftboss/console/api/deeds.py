@@ -12,6 +12,7 @@ from shiftboss import acts
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
 from shiftboss.console.api.reads import answers, backfill_number, chosen, job_number, worker_number
+from shiftboss.console.api.rolls import number_of
 from shiftboss.console.record import bounded
 from shiftboss.console.stored import Stored
 from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act
@@ -353,3 +354,36 @@ _on_program(
 def scale(request: HttpRequest, host: str, pool: str, payload: schemas.Scale, key: Key = None) -> Any:
     """Another count."""
     return acts.scale_pool(host, pool, payload.count, by=caller(request), reason=payload.reason, request_id=key)
+
+
+@_route(
+    Act.ROLL_POOL,
+    "/rolls/begin",
+    "rolls",
+    "Restart workers one after the other",
+    "The workers of a pool, or of all, over all hosts; it stops where one does not come up. One runs at a time. "
+    "`roll_id` tells how far it is.",
+)
+def roll(request: HttpRequest, payload: schemas.RollPool, key: Key = None) -> Any:
+    """A rolling restart."""
+    return acts.roll_pool(
+        payload.pool,
+        by=caller(request),
+        reason=payload.reason,
+        code_wanted=payload.code_wanted,
+        request_id=key,
+    )
+
+
+@_route(
+    Act.CANCEL_ROLL,
+    "/rolls/{roll_id}/cancel",
+    "rolls",
+    "Cancel a rolling restart",
+    "No further worker is touched; the one in hand comes back.",
+)
+def cancel_roll(
+    request: HttpRequest, roll_id: str, payload: schemas.Reasoned = NOTHING_SAID, key: Key = None
+) -> Any:
+    """Its end."""
+    return acts.cancel_roll(number_of(roll_id), by=caller(request), reason=payload.reason, request_id=key)

@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError
 from ninja.renderers import BaseRenderer
 
-from shiftboss.console.api import deeds, errors, hosts, reads
+from shiftboss.console.api import deeds, errors, hosts, reads, rolls
 from shiftboss.console.api.door import Bearer, StrictJson, caller, guarded, nothing_here
 from shiftboss.console.stored import dumps
 from shiftboss.permissions import VIEW, require
@@ -48,6 +48,7 @@ api = NinjaAPI(
 api.add_router("", reads.router)
 api.add_router("", hosts.router)
 api.add_router("", deeds.router)
+api.add_router("", rolls.router)  # after the acts: none of its ids is a word
 for _error in errors.HANDLED:
     api.add_exception_handler(_error, errors.answer)
 api.add_exception_handler(HttpError, errors.of_framework)

@@ -150,6 +150,13 @@ class Scale(Reasoned):
     count: StrictInt = Field(description="at most as many as the settings of the host allow", examples=[3])
 
 
+class RollPool(Reasoned):
+    """Which workers are restarted one after the other."""
+
+    pool: StrictStr | None = Field(None, description="of this pool; null: of all")
+    code_wanted: StrictStr | None = Field(None, description="stop at a worker that comes up with another version")
+
+
 class Acted(Shown):
     """What an act did."""
 
@@ -168,8 +175,11 @@ class Acted(Shown):
     command_id: Id | None = Field(
         None, description="of what is asked of a host: `GET commands/{command_id}` tells what becomes of it"
     )
+    roll_id: Id | None = Field(None, description="of a rolling restart: `GET rolls/{roll_id}` tells how far it is")
     items: int | None = Field(
-        None, description="how many of a backfill were cancelled or asked to end, or are to run again"
+        None,
+        description="how many of a backfill were cancelled or asked to end, or are to run again; how many workers "
+        "a rolling restart is of",
     )
     repeated: bool = Field(False, description="the same Idempotency-Key had done it before; it was not done again")
 
@@ -673,3 +683,51 @@ class Command(Shown):
     )
     claimed_at: datetime | None
     ended_at: datetime | None
+
+
+class Roll(Shown):
+    """A rolling restart."""
+
+    id: Id
+    pool: str | None = Field(description="null: of all pools")
+    reason: str
+    asked_by: str
+    asked_at: datetime
+    code_wanted: str | None
+    state: str = Field(description="`running`, `done`, `stopped` (`why` says why) or `cancelled`")
+    why: str | None
+    silent: list[str] = Field(description="hosts that were left out: their agents did not answer")
+    ended_at: datetime | None
+    workers: int
+    done: int
+    code_before: list[str]
+    code_after: list[str]
+    silent_seconds: float | None = Field(description="it waits for a host whose agent has been silent for so long")
+
+
+class Rolls(Shown):
+    """The last rolling restarts."""
+
+    rolls: list[Roll]
+
+
+class RollStep(Shown):
+    """One worker of a rolling restart."""
+
+    number: int
+    host: str
+    program: str
+    pool: str
+    state: str = Field(description="`waiting`, `draining`, `starting`, `proving`, `done`, or `failed`")
+    worker_id: Id | None
+    code_before: str | None
+    code_after: str | None
+    began_at: datetime | None
+    moved_at: datetime | None
+    why: str | None
+
+
+class RollDetail(Roll):
+    """A rolling restart with its workers."""
+
+    steps: list[RollStep] = Field(description="in their order")

@@ -15,6 +15,9 @@ SILENT_SECONDS = 60.0
 """A roll stops where nobody has heard for so long of the host that is next."""
 
 MOST_STEPS = 1000
+
+IN_HAND = frozenset({"draining", "starting", "proving"})
+"""States of a worker whose turn it is."""
 MAX_WHY = 1000
 
 
@@ -40,8 +43,8 @@ class Step:
     life has registered: it `beats` once it has said so again, and `claims` where it has a job in hand or has found
     none; `waits`: there are jobs in its queues.
 
-    `fallen`: a worker that this roll has restarted before and that has ended since, though nobody asked it to; then
-    the life is that one's.
+    `fallen`: a worker that this roll has restarted before, and that has ended since though nobody asked it to;
+    then the life is that one's.
     """
 
     roll_id: int
