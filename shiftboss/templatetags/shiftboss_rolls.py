@@ -64,8 +64,9 @@ def roll_stands(row: RollRow) -> str:
 
 @register.filter
 def versions(row: RollRow | StepRow) -> str:
-    """The code versions before and after."""
-    return f"{_said(row.code_before)} → {_said(row.code_after)}" if row.code_before or row.code_after else "–"
+    """The code versions before and, once there are any, after."""
+    before = _said(row.code_before)
+    return f"{before} → {_said(row.code_after)}" if row.code_after else before
 
 
 def _said(found: str | list[str] | None) -> str:

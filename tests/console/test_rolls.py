@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -48,7 +49,8 @@ def moved(fence: int, *states: str, why: str | None = None) -> None:
     for state in states:
         of = run(rolls.step(authority=making.SYSTEM, host="web-1"))
         assert of
-        to = Move(to=state, why=why if state == "failed" else None, code_version="v2" if state == "done" else None)
+        known: dict[str, Any] = {"code_version": "v2", "worker_id": 17} if state == "done" else {}
+        to = Move(to=state, why=why if state == "failed" else None, **known)
         assert run(rolls.move(of, to, authority=making.SYSTEM, host="web-1", fence=fence))
 
 
@@ -78,10 +80,10 @@ def test_a_roll_is_begun_followed_and_cancelled(admin: Client, fence: int) -> No
     assert f"Rolling restart {number} has begun: 2 workers, one after the other." in page
     assert "under way 0 of 2 workers One worker at a time: the others go on." in page
     moved(fence, "draining")
-    assert "1 worker-default-1 web-1 finishes what it runs" in text_of(admin, there)
+    assert "worker-default-1 1 web-1 finishes what it runs" in text_of(admin, there)
     moved(fence, "starting", "proving", "done")
     page = text_of(admin, there)
-    assert "1 worker-default-1 web-1" in page
+    assert "worker-default-1 1 web-1 done" in page
     assert "– → v2" in page
     assert f"Rolling restart {number} runs" in text_of(admin, "/rolls/beginnings/")
     assert sent(admin, f"{there}cancellations/", reason="it leaks") == there
