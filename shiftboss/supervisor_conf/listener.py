@@ -87,7 +87,7 @@ class Listener:
         self._scaling = Scaling(self._connection, host=name, orders=orders, pools=pools)
         self._resources = resources
         self._left: dict[str, Any] | None = None
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], Claim] = {}
         self._said: dict[int, tuple[int, str]] = {}
         self._ended: deque[tuple[int, int, bool, dict[str, Any]]] = deque()
         self._seen = Seen([], "nobody has looked yet")
@@ -198,8 +198,8 @@ class Listener:
 
     def _begin(self, claim: Claim, fence: int, *, is_a_persons: bool) -> None:
         task = asyncio.create_task(self._carry_out(claim, fence, is_a_persons=is_a_persons))
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
+        self._working[task] = claim
+        task.add_done_callback(self._working.pop)
 
     async def _carry_out(self, claim: Claim, fence: int, *, is_a_persons: bool) -> None:
         def say(text: str) -> None:
@@ -251,7 +251,8 @@ class Listener:
         fence = self._fence
         if fence is not None and not self._holds.knows(fence):
             await self._holds.run_once(fence)  # else it might start who is held back
-        for claim in await self._scaling.run_once(fence, held=self._holds.held):
+        scaled = {claim.pool for claim in self._working.values() if claim.pool}
+        for claim in await self._scaling.run_once(fence, held=self._holds.held, scaled=scaled):
             self._begin(claim, fence or 0, is_a_persons=False)
 
     async def forget(self) -> None:

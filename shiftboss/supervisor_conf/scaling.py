@@ -152,22 +152,24 @@ class Scaling:
         self._pace = pace
         self._streaks: dict[str, Streak] = {}
 
-    async def run_once(self, fence: int | None, *, held: Collection[str] = ()) -> list[Claim]:
+    async def run_once(self, fence: int | None, *, held: Collection[str], scaled: Collection[str]) -> list[Claim]:
         """One look at each pool under the lease of the host's agent; what is to be carried out, and is in hand.
 
-        Programs that are `held` back are not started.
+        Programs that are `held` back are not started, and pools that are being `scaled` left alone until that is
+        done: a worker that drains cannot be started.
         """
         if fence is None:
             self._streaks.clear()
             return []
         rows = await self._connection.run(scales.scales(authority=SYSTEM, host=self._host))
         said = {row.pool: row for row in rows}
-        kept = {name: pool for name, pool in self._pools.items() if holds(pool, said.get(name))}
+        idle = {name: pool for name, pool in self._pools.items() if name not in scaled}
+        kept = {name: pool for name, pool in idle.items() if holds(pool, said.get(name))}
         if kept:
             wanted = [(pool, said[name].count) for name, pool in kept.items()]
             await asyncio.to_thread(self._settle, wanted, held)
         claims = []
-        for name, pool in self._pools.items():
+        for name, pool in idle.items():
             if pool.scale_wait_seconds is not None:
                 claims += await self._look(pool, said.get(name), fence)
         return claims

@@ -18,7 +18,7 @@ from shiftboss.queue.store.commands import Claim, CommandRow, Order
 from shiftboss.queue.store.statement import run
 from shiftboss.supervisor_conf import render
 from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
-from shiftboss.supervisor_conf.scaling import Pace
+from shiftboss.supervisor_conf.scaling import Pace, Streak
 from shiftboss.supervisor_conf.watch import Watch
 from tests.processes import runs
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
@@ -202,8 +202,10 @@ def test_a_pool_grows_where_jobs_wait_and_shrinks_where_none_does(host: Supervis
     grown = run(commands.commands(authority=making.SYSTEM))[0]
     assert (grown.asked_by, grown.verb, grown.count) == ("autoscaling", "scale", 2)
     assert (grown.progress or "").startswith("the oldest job waits for 6")
-    assert done(agent, grown.id)["started"] == ["worker-default-2"]
     making.execute("delete from shiftboss_job where id = %s", waiting)
+    agent.do(agent.listener.scale())
+    assert agent.listener._scaling._streaks["default"] == Streak(), "it is left alone while it grows"
+    assert done(agent, grown.id)["started"] == ["worker-default-2"]
     for _ in range(2):
         agent.once()
         agent.do(agent.listener.scale())
