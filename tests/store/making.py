@@ -338,7 +338,15 @@ def a_host(name: str = "web-1", *, programs: Sequence[dict[str, Any]] = (), leas
 def a_hold(fence: int, **other: Any) -> int:
     """A program of the host, `web` where no other is named, that is held back; its number."""
     looping: dict[str, Any] = {"host": "web-1", "program": "web", "pool": None, "step": 1, "seconds": 600.0}
-    evidence = {"times": 3, "seconds": 40.0, "ends": [], "line": "no disk", "line_times": 3, "version": None}
+    end: dict[str, Any] = {
+        "process": "7",
+        "host": "web-1",
+        "program": "web",
+        "ended_at": "2026-01-01T14:02:00+00:00",
+    }
+    end |= {"ending": "code", "code": 3, "signal": None, "uptime_seconds": 5.0, "version": None}
+    end |= {"jobs": ["7"], "more_jobs": 3}
+    evidence = {"times": 3, "seconds": 40.0, "ends": [end], "line": "no disk", "line_times": 3, "version": None}
     looping |= {"evidence": {**evidence, "version_before": None}, "after": 0}
     hold_id = run(holds.hold(holds.Looping(**{**looping, **other}), authority=SYSTEM, fence=fence))
     assert hold_id
