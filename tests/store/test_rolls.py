@@ -288,7 +288,7 @@ def test_one_that_came_up_and_has_ended_since_stops_the_roll_before_the_next_one
     assert of
     assert (of.number, of.fallen) == (2, None)
     noted(fence, a_life(302, 402, ended=time.time(), ending="code", code=3, program="worker-default-2"))
-    noted(fence, a_life(301, 401, started=AT, ended=time.time(), ending="code", code=1, asked=True))
+    noted(fence, a_life(301, 401, ended=time.time(), ending="code", code=1, asked=True))
     assert (step() or of).fallen is None
     execute("update shiftboss_process set asked = false")
     of = step() or of
@@ -298,9 +298,6 @@ def test_one_that_came_up_and_has_ended_since_stops_the_roll_before_the_next_one
     assert not run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="again"))
     assert (told(roll).state, told(roll).why) == ("stopped", "it has ended")
     assert [one.state for one in steps(roll)] == ["done", "waiting", "waiting"]
-
-
-AT = time.time()
 
 
 def a_life(launcher: int, pid: int, **more: Any) -> Life:
