@@ -50,9 +50,7 @@ def roll_stands(row: RollRow) -> str:
     """What becomes of a roll, and what that means."""
     match row.state:
         case "running" if row.silent_seconds is not None:
-            return _(
-                "It waits for a host whose agent has been silent for %(seconds)s, and stops where that goes on."
-            ) % {"seconds": text.duration(row.silent_seconds)}
+            return _("It waits for a host whose agent is silent, and stops where that goes on for a minute.")
         case "running":
             return _("One worker at a time: the others go on.")
         case "stopped":
