@@ -61,7 +61,7 @@ def test_two_hosts_are_steered_from_one_console(opened: Opener, dsn: str, tmp_pa
         page = opened("/hosts/")
 
         def row(name: str) -> Locator:
-            return page.locator(f"section.host[data-key='{name}'] tr[data-key='web']")
+            return page.locator(f"tr[data-key='{name}/web']")
 
         for name in served:
             expect(row(name).locator(".state")).to_have_text("running", timeout=STARTED)

@@ -115,12 +115,12 @@ def test_a_program_is_told_with_what_it_uses_how_it_fared_and_what_it_has_in_han
         life(2.0, lasted=None, pid=4711),
     )
     text = page(browser)
-    shown = row(text, "worker-default-1")
+    shown = row(text, "web-1/worker-default-1")
     for words in ("running", "4711", "5\xa0min", "50.0 MiB", "v8", str(job_id), f"worker {worker}", "exit code 0"):
         assert words.replace("\xa0", " ") in shown.replace("\xa0", " "), words
     assert "asked for" in shown
     assert 'aria-label="Ends by hour: 2 in the last 24 hours, 1 of them wanted by nobody"' in text
-    assert "does not start" in row(text, "import")
+    assert "does not start" in row(text, "web-1/import")
     assert 'class="state lost"' in text
     assert text.index("worker-default-1") > text.index(">import<")
     assert "Pool <bdi>default</bdi>: 1 of 1 workers run" in text
