@@ -129,6 +129,11 @@ EXCLUDED: dict[tuple[str, str], str] = {
         f"(j.key is null or not exists ( {_HOLDER}))",
     ): "the unique index refuses it, and the batch is halved until it is alone",
     ("reap", "state = 'running'"): "leads to the running jobs' index; a CHECK gives no other job an expiry",
+    ("release_hold", "taken_up_at is null"): "leads to the index of open ones; what was taken up was released",
+    (
+        "take_back",
+        "j.id = any (array(select id from returning_in))",
+    ): "leads to the primary key; j.id = o.id says it too",
     ("stage_follow_up", "follow_up"): "one that is no follow-up any more, and due, is staged like any other",
     ("holders", "follow_up"): "leads to its index; each row says what it is",
     ("holders", "not follow_up"): "leads to its index; each row says what it is",

@@ -11,7 +11,7 @@ import pytest
 from shiftboss import Owner, Scoped
 from shiftboss.queue.contract import Lease
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import holds, operate, upkeep
+from shiftboss.queue.store import holds, hosts, operate, processes, upkeep
 from shiftboss.queue.store.holds import HoldRow, Looping, OpenHold, Poison
 from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.statement import Verb, run
@@ -19,10 +19,12 @@ from tests.store import making
 from tests.store.conftest import Perform
 from tests.store.making import SYSTEM, a_worker, execute, running, scalar
 from tests.store.sessions import Session, together
-from tests.store.test_hosts import NOW, expired, noted, taken
+from tests.store.test_hosts import NOW, expired, taken
 from tests.store.test_plans import plan
 
 pytestmark = pytest.mark.requirement("B2", "L28")
+
+LONG_SECONDS = 3600.0
 
 WEB = Looping(
     host="web-1", program="web", pool=None, step=1, seconds=10.0, evidence={"times": 3, "ends": []}, after=0
@@ -233,11 +235,14 @@ def test_holds_are_for_who_sees_the_whole(authority: Any) -> None:
             run(verb)
 
 
-def noted_death(fence: int, worker: int, **other: Any) -> int:
+def noted_death(fence: int, worker: int, *, host: str = "web-1") -> int:
     """The number of the life of the worker's process, which has ended."""
-    ended: dict[str, Any] = {"ended": NOW + 5, "ending": "signal", "signal": 9} | other
-    assert noted(Life(program="worker-default-1", pool="default", launcher=1, started=NOW, **ended), fence=fence)
-    number = int(scalar("select id from shiftboss_process"))
+    life = Life(
+        program="worker-default-1", pool="default", launcher=1, started=NOW, ended=NOW + 5, ending="unknown"
+    )
+    assert run(processes.note([life], authority=SYSTEM, host=host, fence=fence))
+    execute("update shiftboss_process set ending = 'signal', signal = 9")
+    number = int(scalar("select max(id) from shiftboss_process"))
     execute("update shiftboss_process set worker_id = %s", worker)
     return number
 
@@ -325,3 +330,98 @@ def test_nobody_waits_for_the_lock_of_a_job(
     assert not agent.run(asked)
     other.execute("rollback")
     assert making.state(job.job_id) == "running"
+
+
+def agents() -> tuple[int, int]:
+    """The fences of the agents of two hosts with equal programs; the first host has had two."""
+    taken(name="web-2", lease_seconds=LONG_SECONDS)
+    run(hosts.leave("web-1", authority=SYSTEM, fence=taken()))
+    return taken(lease_seconds=LONG_SECONDS), 1
+
+
+def of_both() -> list[tuple[str, str, bool]]:
+    """All holds, and whether each is open."""
+    return [(row.host, row.program, row.taken_up_at is None) for row in run(holds.holds(authority=SYSTEM))]
+
+
+def test_what_is_held_on_one_host_is_nothing_to_another() -> None:
+    first, second = agents()
+    theirs = held(second, host="web-2")
+    assert run(holds.hold(WEB, authority=SYSTEM, fence=second)) is None
+    ours = held(first)
+    assert of_both() == [("web-1", "web", True), ("web-2", "web", True)]
+    beside = held(first, program="maintainer")
+    for verb in (holds.stopped, partial(holds.take_up, by_others=True)):
+        assert not run(verb(ours, authority=SYSTEM, fence=second))
+        assert run(verb(theirs, authority=SYSTEM, fence=second))
+    assert not run(holds.stopped(theirs, authority=SYSTEM, fence=second))
+    assert run(holds.release("web-1", "web", authority=SYSTEM, how="release", by="kim"))
+    assert run(holds.stopped(ours, authority=SYSTEM, fence=first))
+    assert run(holds.take_up(ours, authority=SYSTEM, fence=first))
+    [left] = run(holds.holds(authority=SYSTEM, only_open=True))
+    assert (left.id, left.stopped_at, left.released_at) == (beside, None, None)
+    assert run(holds.forget_holds(authority=SYSTEM, host="web-1", fence=first, keep=0)) == 1
+    assert of_both() == [("web-1", "maintainer", True), ("web-2", "web", False)]
+
+
+def test_who_has_left_the_host_does_nothing_there() -> None:
+    fence, worker = taken(), a_worker()
+    [job] = running(worker)
+    ours, done = held(fence), held(fence, program="maintainer")
+    assert run(holds.take_up(done, authority=SYSTEM, fence=fence, by_others=True))
+    process = noted_death(fence, worker)
+    assert run(hosts.leave("web-1", authority=SYSTEM, fence=fence))
+    assert run(holds.hold(WORKER, authority=SYSTEM, fence=fence)) is None
+    assert run(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is False
+    assert run(taken_back(process, {job.job_id: 0.0}, fence, worker)) == []
+    assert not run(holds.stopped(ours, authority=SYSTEM, fence=fence))
+    assert not run(holds.take_up(ours, authority=SYSTEM, fence=fence, by_others=True))
+    assert run(holds.forget_holds(authority=SYSTEM, host="web-1", fence=fence, keep=0)) == 0
+
+
+def test_the_lease_of_one_host_is_none_on_another() -> None:
+    _, second = agents()
+    worker = a_worker()
+    [job] = running(worker)
+    assert run(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=second)) is False
+    process = noted_death(second, worker, host="web-2")
+    assert run(taken_back(process, {job.job_id: 0.0}, second, worker)) == []
+    assert making.state(job.job_id) == "running"
+
+
+def test_jobs_are_taken_back_from_the_worker_that_has_died_alone() -> None:
+    fence, worker = taken(), a_worker()
+    [job] = running(worker)
+    process = noted_death(fence, a_worker())
+    assert run(taken_back(process, {job.job_id: 0.0}, fence, worker)) == []
+
+
+def test_a_job_is_blamed_by_what_was_known_of_its_program_and_of_no_other(perform: Perform) -> None:
+    fence, worker = taken(), a_worker()
+    job, second = running(worker, 2)
+    run(operate.quarantine(making.enqueued(), authority=SYSTEM, by="kim"))
+    last = held(fence, program=WORKER.program)
+    assert run(holds.take_up(last, authority=SYSTEM, fence=fence, by_others=True))
+    held(fence)
+    other = held(fence, program="maintainer")
+    assert run(holds.take_up(other, authority=SYSTEM, fence=fence, by_others=True))
+    assert perform(holds.poison(WORKER, dead(job, worker), authority=SYSTEM, fence=fence)) is False
+    now = replace(WORKER, after=last)
+    assert perform(holds.poison(now, dead(job, worker), authority=SYSTEM, fence=fence)) is True
+    [event] = making.events(job.job_id)
+    assert event["seq"] == 1
+    assert perform(holds.poison(now, dead(second, worker), authority=SYSTEM, fence=fence)) is False
+    assert making.state(second.job_id) == "running"
+
+
+def test_agents_with_equal_fences_are_told_apart_by_their_hosts() -> None:
+    assert (taken(name="web-2"), taken()) == (1, 1)
+    done = held(1, host="web-2", program="maintainer")
+    assert run(holds.take_up(done, authority=SYSTEM, fence=1, by_others=True))
+    assert not run(holds.stopped(done, authority=SYSTEM, fence=1))
+    held(1, host="web-2")
+    held(1)
+    assert of_both() == [("web-1", "web", True), ("web-2", "web", True), ("web-2", "maintainer", False)]
+    assert run(holds.release("web-1", "web", authority=SYSTEM, how="release", by="kim"))
+    assert [row.released_as for row in run(holds.holds(authority=SYSTEM))] == ["release", None, "others"]
+    assert run(holds.forget_holds(authority=SYSTEM, host="web-1", fence=1, keep=0)) == 0

@@ -10,5 +10,5 @@ ranked as (
     where h.taken_up_at is not null
 )
 delete from shiftboss_hold
-where id in (select id from ranked where place > %(keep)s) and taken_up_at is not null
+where id in (select id from ranked where place > %(keep)s)
 returning id

@@ -17,7 +17,7 @@ returning_in as materialized (
 picked as materialized (
     select j.id
     from shiftboss_job j
-    where j.id = any (array(select id from returning_in)) and j.state = 'running' and j.worker_id = %(worker_id)s
+    where j.id = any (array(select id from returning_in)) and j.worker_id = %(worker_id)s
         and j.cancel_requested_at is null and exists (select from agent)
     order by j.id
     for no key update skip locked
