@@ -12,6 +12,7 @@ from django.db import connection
 
 from shiftboss.console.roles import group_name
 from shiftboss.permissions import PERMISSIONS, ROLES, VIEW, VIEW_AUDIT, Act
+from tests.acts.rights import ROLLS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("C4")]
 
@@ -91,8 +92,10 @@ def test_every_permission_of_an_act_is_one_that_django_makes() -> None:
         for verb in model._meta.default_permissions
     }
     assert set(PERMISSIONS) == set(Act)
-    alone = [permission for act, permission in PERMISSIONS.items() if not act.endswith("_backfill")]
+    shared = {act for act in Act if act.endswith("_backfill")} | ROLLS
+    alone = [permission for act, permission in PERMISSIONS.items() if act not in shared]
     assert len(set(alone)) == len(alone)
+    assert {PERMISSIONS[act] for act in ROLLS} == {"shiftboss.roll_pool"}
     assert {PERMISSIONS[act] for act in Act if act.endswith("_backfill")} == {"shiftboss.backfill_task"}
     assert {*PERMISSIONS.values(), VIEW, VIEW_AUDIT, *(one for role in ROLES.values() for one in role)} <= made
 
