@@ -30,7 +30,9 @@ def index(request: HttpRequest) -> HttpResponse:
     with bounded():
         seen = seen_by(by)
         page = joblist.read(wanted, by=by)
-        fresh = 0 if page.moved else joblist.newer(wanted, by=by)
+        # Where there is none at all it was looked for newer ones already.
+        looked_beyond = page.moved or not (page.rows or page.further)
+        fresh = 0 if looked_beyond else joblist.newer(wanted, by=by)
     shown = columns.shown(wanted.columns, wanted.states)
     context = {
         "filter": wanted,

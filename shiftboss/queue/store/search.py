@@ -24,7 +24,12 @@ ROWS = 20_000
 SECONDS = 0.1
 """After so long a search looks at no further window."""
 
-FIRST_WINDOW = 1000
+FIRST_WINDOW = 300
+"""A page of most lists is full after so many rows; each refresh looks at them again."""
+
+GROWTH = 8
+"""The next window is so many times as large, as far as there is time for it."""
+
 WINDOWS = 3
 """So many statements a search has at most."""
 
@@ -373,7 +378,7 @@ def search(
             break
         # As many rows as there is time for, at the pace so far.
         affordable = int(looked * (SECONDS - spent) / max(spent, 0.001))
-        window = max(FIRST_WINDOW // 2, min(4 * window, affordable, ROWS - looked))
+        window = max(FIRST_WINDOW // 2, min(GROWTH * window, affordable, ROWS - looked))
     return Searched(rows, looked, complete, edge, chosen.by_index)
 
 
