@@ -1,16 +1,27 @@
 """What the agent does to programs that are held back, by what supervisord says of them."""
 
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from shiftboss.queue.clients.local import Connection
+from shiftboss.queue.store import holds, processes, upkeep, workers
 from shiftboss.queue.store.holds import OpenHold
+from shiftboss.queue.store.processes import Life
+from shiftboss.queue.store.statement import run
 from shiftboss.supervisor_conf import control
 from shiftboss.supervisor_conf import holds as duty
 from shiftboss.supervisor_conf.crash_loops import Rule
 from shiftboss.supervisor_conf.holds import Holds
+from tests.store import making
+from tests.store.conftest import COMMITTED
+from tests.store.test_workers import REGISTRATION
 
 pytestmark = pytest.mark.requirement("B2", "L28")
 
@@ -146,3 +157,54 @@ def test_who_would_release_the_others_is_never_held(monkeypatch: pytest.MonkeyPa
     held = holding(Supervisord("RUNNING"), monkeypatch)
     held.judge(["listener", "postgres", "first-command", "web"])
     assert held._to_judge == {"web"}
+
+
+@pytest.fixture
+def record(transactional_db: None) -> Iterator[None]:
+    """The record, empty."""
+    making.empty()
+    yield
+    making.empty()
+
+
+def died(launcher: int, fence: int, *jobs: int) -> None:
+    """A worker that has these jobs in hand, and whose end its host's agent has noted."""
+    worker = run(
+        workers.register(replace(REGISTRATION, pid=launcher), authority=making.SYSTEM, tasks=[making.TASK])
+    )
+    claimed = making.claimed(worker, len(jobs))
+    assert {job.id for job in claimed} == set(jobs)
+    now = time.time()
+    life = Life(program="worker-default-1", pool="default", launcher=launcher, pid=launcher, started=now - 1)
+    dead = replace(life, ended=now, ending="signal", signal=9, uptime_seconds=1.0, is_fresh=True)
+    assert run(processes.note([dead], authority=making.SYSTEM, host="web-1", fence=fence))
+
+
+@COMMITTED
+def test_jobs_that_two_deaths_had_in_hand_are_taken_back_apart(
+    record: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence = making.a_host(lease_seconds=3600.0)
+    first, second = sorted(making.enqueued(2))
+    died(1, fence, first, second)
+    held = holding(Supervisord("RUNNING"), monkeypatch)
+
+    async def judged() -> None:
+        held._connection = Connection(making.address(), name="test")
+        held.judge(["worker-default-1"])
+        try:
+            await held.run_once(fence)
+        finally:
+            await held._connection.close()
+
+    asyncio.run(judged())
+    assert {making.state(job) for job in (first, second)} == {"running"}
+    making.execute("update shiftboss_job set lease_expires_at = now()")
+    run(upkeep.reap(authority=making.SYSTEM))
+    run(upkeep.stage(authority=making.SYSTEM))
+    died(2, fence, first, second)
+    asyncio.run(judged())
+    run(upkeep.stage(authority=making.SYSTEM))
+    assert sorted(making.state(job) for job in (first, second)) == ["available", "retryable"]
+    assert {(making.live(job) or {})["losses"] for job in (first, second)} == {1}
+    assert run(holds.holds(authority=making.SYSTEM)) == []
