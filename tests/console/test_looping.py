@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from shiftboss.console import looping
-from shiftboss.queue.store import holds
+from shiftboss.queue.store import holds, hosts
 from shiftboss.queue.store.holds import HoldRow
 from shiftboss.queue.store.statement import run
 from tests.console import scenes
@@ -151,3 +151,16 @@ def test_the_api_tells_why_a_program_is_held_back_and_lets_it_go() -> None:
     after = told(caller.get("hosts/web-1/programs/web"))
     assert (after["held_until"], after["holds"][0]["released_as"]) == (None, "release")
     problem(caller.post("hosts/web-1/programs/web/release"), 404, "no_such_program")
+
+
+def test_the_page_leads_to_the_job_that_was_to_blame(browser: Client) -> None:
+    worker = making.a_worker()
+    [job] = making.running(worker)
+    assert run(making.poisoned(job, worker))
+    seen = {"name": "worker-default-1", "pool": "default", "state": "RUNNING", "launcher": 1, "pid": 2}
+    seen |= {"since": None, "memory_kb": None, "trouble": None}
+    beat = hosts.beat(f"of-{job.job_id}", authority=scenes.SYSTEM, fence=1, programs=[seen], trouble=None)
+    assert run(beat)
+    shown = page(browser, f"/hosts/of-{job.job_id}/worker-default-1/")
+    assert f'<a href="/jobs/{job.job_id}/">Job {job.job_id}</a>' in shown
+    assert "It died 3 times with one job in hand, which is quarantined as poison." in words(shown)
