@@ -116,7 +116,7 @@ def _start(step: Step, program: Program | None, patience: Patience) -> Deed | Mo
 
 def _prove(step: Step, program: Program | None, patience: Patience) -> Move | None:
     if step.ending is not None:
-        return _proved(step, why=f"it does not stay up: {ending(step)}")
+        return _proved(step, why=f"it does not come up: {ending(step)}")
     if step.worker_id and step.code_wanted is not None and step.code_version != step.code_wanted:
         return _proved(step, why=f"it runs version {step.code_version or 'unknown'}, not {step.code_wanted}")
     if step.beats and step.claims:

@@ -105,7 +105,7 @@ def test_why_a_worker_does_not_come_up_is_its_exit_and_its_last_word() -> None:
         to="failed", why="it does not come up: exit code 1; its log ends with: ImportError: no module"
     )
     killed = replace(STEP, state="proving", life=200, ending="signal", signal=9)
-    assert decide(killed, DOWN, PATIENCE) == Move(to="failed", why="it does not stay up: signal 9")
+    assert decide(killed, DOWN, PATIENCE) == Move(to="failed", why="it does not come up: signal 9")
     other = replace(STEP, state="proving", code_wanted="v3", **LIVES)
     assert isinstance(found := decide(other, NEW, PATIENCE), Move)
     assert found.why == "it runs version v2, not v3"
