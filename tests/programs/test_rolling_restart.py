@@ -40,10 +40,14 @@ class Yard:
         self.jobs: set[int] = set()
         self._known(agent)
 
-    def put(self, seconds: float = 0.0) -> int:
+    def put(self, seconds: float = 0.0, *, priority: int = 0) -> int:
         """One more job."""
-        self.jobs.add(number := put("default", "work", seconds))
+        self.jobs.add(number := put("default", "work", seconds, priority=priority))
         return number
+
+    def busy(self) -> int:
+        """How many workers have something in hand."""
+        return int(making.scalar("select count(distinct worker_id) from shiftboss_job where state = 'running'"))
 
     def once(self) -> None:
         """One turn of the agent's duties."""
@@ -59,7 +63,7 @@ class Yard:
 
     def others_work(self) -> None:
         """Jobs are done now, whoever is away."""
-        number = self.put()
+        number = self.put(priority=50)
         wait_for(lambda: self.ended(number), seconds=START_SECONDS)
 
     def ended(self, *numbers: int) -> bool:
@@ -128,13 +132,10 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
     with serving(home, found) as host:
         yard = Yard(home, host, Watching(home, loop), house)
         wait_for(
-            lambda: making.scalar("select count(*) from shiftboss_worker where heartbeat_at > started_at") == 2,
+            lambda: making.scalar("select count(*) from shiftboss_worker where idle") == 2,
             seconds=START_SECONDS,
         )
-        for _ in range(5):  # more than one worker has slots for
-            yard.put(2.0)
-        busy = "select count(distinct worker_id) from shiftboss_job where state = 'running'"
-        wait_for(lambda: making.scalar(busy) == 2, seconds=START_SECONDS)
+        wait_for(lambda: yard.put(1.5) and yard.busy() == 2, seconds=START_SECONDS, every=0.1)
         yard.agent.once()
         yield yard
         yard.agent.do(yard.agent.listener._connection.close())
