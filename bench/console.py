@@ -34,7 +34,7 @@ from urllib.parse import urlencode
 import psutil
 import psycopg
 
-from bench.seed import seed
+from bench.seed import WORKERS, seed
 from shiftboss.queue.store import histograms
 from shiftboss.queue.store.samples import Part
 from shiftboss.supervisor_conf.postgres import Postgres
@@ -42,6 +42,9 @@ from tests.faults.stage import migrate
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
+LIVES = 300
+"""Of each program, within the last day."""
+
 MAY_MS, MAY_QUERIES, MAY_SHARE = 150.0, 12, 0.05
 CONSOLE = "bench-console"
 """By this name PostgreSQL knows the console's connections, which a pool keeps."""
@@ -71,6 +74,8 @@ PAGES = {
     "one worker": "/workers/1/",
     "backfills": "/backfills/",
     "audit": "/audit/",
+    "hosts": "/hosts/",
+    "one program": "/hosts/host-7/worker-pool-2-7/",
 }
 FORMS = {
     "form: cancel a job": "/jobs/{available}/cancellations/",
@@ -197,6 +202,46 @@ def make_up_for() -> None:
         pass
 
 
+def hosts_with_programs() -> None:
+    """The agents of all hosts have told what runs there, and how each program ended three hundred times."""
+    from shiftboss.queue.authority import System
+    from shiftboss.queue.store import hosts, processes
+    from shiftboss.queue.store.hosts import Agent
+    from shiftboss.queue.store.processes import Life
+    from shiftboss.queue.store.statement import run
+
+    by_host: dict[str, list[int]] = {}
+    for number in range(1, WORKERS + 1):
+        by_host.setdefault(f"host-{number % 40}", []).append(number)
+    now = time.time()
+    for name, numbers in by_host.items():
+        agent = Agent(name=name, hostname=name, pid=1, home="/srv", code_version="v1", lease_seconds=86_400.0)
+        fence = run(hosts.take(agent, authority=System())) or 0
+        programs = [
+            {"name": f"worker-pool-{one % 5}-{one}", "pool": f"pool-{one % 5}", "state": "RUNNING"}
+            | {"pid": 1000 + one, "launcher": 1, "since": now - 600, "memory_kb": 90_000, "trouble": None}
+            for one in numbers
+        ]
+        beat = hosts.beat(name, authority=System(), fence=fence, programs=programs, trouble=None)
+        assert run(beat), name
+        for program in programs:
+            lives = [
+                Life(
+                    program=str(program["name"]),
+                    pool=str(program["pool"]),
+                    launcher=at,
+                    started=now - 280 * at - 300,
+                    ended=now - 280 * at - 20,
+                    ending="code",
+                    code=at % 2,
+                    uptime_seconds=280.0,
+                    log="working\n" * 200,
+                )
+                for at in range(LIVES, 0, -1)
+            ]
+            run(processes.note(lives, authority=System(), host=name, fence=fence))
+
+
 def session_of_an_admin(dsn: str) -> str:
     """The key of a login with every permission."""
     os.environ |= {"DATABASE_URL": dsn, "DJANGO_SETTINGS_MODULE": "bench.console_settings"}
@@ -266,6 +311,7 @@ def measure(server: Postgres, folder: Path, given: argparse.Namespace) -> bool:
     seed(dsn, finished=given.finished, live=given.live, tell=lambda line: print(line, flush=True))
     session = session_of_an_admin(dsn)
     make_up_for()
+    hosts_with_programs()
     with psycopg.connect(dsn) as connection:
         ids = {"deep": given.finished // 3, "completed": given.finished // 2}
         for state in ("quarantined", "available"):

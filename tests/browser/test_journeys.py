@@ -215,7 +215,8 @@ def test_without_javascript_every_act_is_done_on_a_phone_in_the_dark(opened: Ope
     scene = test_rights.Scene("stranger")
     page = opened("/jobs/", refused=403, java_script_enabled=False, color_scheme="dark", **PHONE)
     swept = ["held-reinstatements", "queue-cancellations"]
-    first = ["resumptions", *sorted(ACTS - {"resumptions", *swept, "held-discards"}), *swept]
+    before_others = ["resumptions", "roll-cancellations"]
+    first = [*before_others, *sorted(ACTS - {*before_others, *swept, "held-discards"}), *swept]
     addresses = {name: test_matrix.opened_for(scene, name)[0] for name in first}
     undone = {}
     for name in (*first, "held-discards"):
@@ -233,7 +234,7 @@ def test_without_javascript_every_act_is_done_on_a_phone_in_the_dark(opened: Ope
         sent(page, typed)
         if name == "edits":
             sent(page, typed)  # once it was shown what differs
-        expect(page.locator("main .news")).to_be_visible()
+        expect(page.locator("main .news, main .paused[role=status]")).to_be_visible()
         fits(page)
         changed = {table for table, digest in test_matrix.record() if digest != before[table]}
         if "shiftboss_audit" not in changed or (changed == {"shiftboss_audit"} and "reveals" not in name):

@@ -30,11 +30,13 @@ ENDS = ["complete", "fail", "release", "quarantine", "reap_own"]
 @pytest.fixture
 def loaded(connect: Any) -> Iterator[Session]:
     """A keeper's connection to a table that was just filled, and of which the planner knows nothing."""
+    execute("alter table shiftboss_job set (autovacuum_enabled = false)")
     execute("truncate shiftboss_job")
     execute("delete from pg_statistic where starelid = 'shiftboss_job'::regclass")
     execute(LOAD)
     yield connect()
     execute("delete from shiftboss_job")
+    execute("alter table shiftboss_job reset (autovacuum_enabled)")
 
 
 def plan(session: Session, name: str) -> str:
