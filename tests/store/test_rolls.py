@@ -1,5 +1,6 @@
 """Rolling restarts in the record: one at a time, step by step, each under the lease of its host's agent."""
 
+import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -8,14 +9,15 @@ import pytest
 
 from shiftboss import Owner, Scoped
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import processes, rolls, workers
+from shiftboss.queue.store import hosts, processes, rolls, workers
 from shiftboss.queue.store.processes import Life
 from shiftboss.queue.store.rolls import Begun, Move, RollRow, Step, StepRow
 from shiftboss.queue.store.statement import run
 from tests.store.conftest import Perform
-from tests.store.making import SYSTEM, a_host, execute, running
+from tests.store.making import SYSTEM, a_host, execute, running, scalar
 from tests.store.sessions import together
 from tests.store.test_workers import REGISTRATION
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.requirement("L28", "L31")
 
@@ -218,6 +220,129 @@ def test_a_host_of_which_nobody_hears_stops_the_roll(fence: int) -> None:
     assert run(rolls.stop_silent(**stopping)) is None
 
 
+def earlier() -> Begun:
+    """A roll that has stopped at its first worker."""
+    old = begun(None)
+    of = step()
+    assert of
+    run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=the_fence(), why="earlier"))
+    return old
+
+
+def the_fence() -> int:
+    """That of the first host's agent."""
+    return int(scalar("select fence from shiftboss_host where name = 'web-1'"))
+
+
+@pytest.mark.parametrize("end", ["done", "failed", "cancelled", "stopped", "silent"])
+def test_a_roll_leaves_an_earlier_one_as_it_was(fence: int, end: str) -> None:
+    old = earlier()
+    before = told(old), steps(old)
+    roll = begun()
+    assert begun().running == roll.id
+    match end:
+        case "done":
+            for _ in range(3):
+                for to in (DRAINING, STARTING, PROVING, DONE):
+                    assert moved(to, fence=fence)
+        case "failed":
+            for to in (DRAINING, FAILED):
+                assert moved(to, fence=fence)
+        case "cancelled":
+            assert run(rolls.cancel(roll.id or 0, authority=SYSTEM))
+        case "stopped":
+            of = step()
+            assert of
+            assert run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="r"))
+        case "silent":
+            other = a_host("web-2")
+            silent(61)
+            assert run(rolls.stop_silent(authority=SYSTEM, host="web-2", fence=other)) == roll.id
+    assert told(roll).state == {"failed": "stopped", "silent": "stopped"}.get(end, end)
+    assert (told(old), steps(old)) == before
+
+
+def test_only_an_agent_that_has_its_host_says_anything_of_a_roll(fence: int) -> None:
+    roll = begun()
+    of = step()
+    assert of
+    other = a_host("web-2")
+
+    def refused(host: str, with_fence: int) -> None:
+        holder: dict[str, Any] = {"authority": SYSTEM, "host": host, "fence": with_fence}
+        assert not run(rolls.move(of, DRAINING, **holder))
+        assert not run(rolls.stop(of, why="r", **holder))
+        assert run(rolls.stop_silent(seconds=-1.0, **holder)) is None
+        assert run(rolls.forget_rolls(**holder)) == 0
+        assert told(roll).state == "running"
+
+    refused("web-9", fence)
+    run(hosts.leave("web-2", authority=SYSTEM, fence=other))
+    refused("web-2", other)
+    run(hosts.leave("web-1", authority=SYSTEM, fence=fence))
+    refused("web-1", fence)
+    again = a_host(programs=PROGRAMS)
+    silent(11)
+    refused("web-1", again)
+
+
+def test_one_whose_next_host_lives_is_not_stopped_for_one_that_is_done(fence: int) -> None:
+    other = a_host("web-2", programs=[worker(1)])
+    begun()
+    for _ in range(3):
+        for to in (DRAINING, STARTING, PROVING, DONE):
+            assert moved(to, fence=fence)
+    silent(61)
+    assert run(rolls.stop_silent(authority=SYSTEM, host="web-2", fence=other)) is None
+
+
+def test_a_cancelled_roll_stays_cancelled_whatever_becomes_of_what_it_has_in_hand(fence: int) -> None:
+    roll = begun()
+    assert moved(DRAINING, fence=fence)
+    run(rolls.cancel(roll.id or 0, authority=SYSTEM))
+    assert moved(FAILED, fence=fence)
+    assert (told(roll).state, told(roll).why) == ("cancelled", None)
+
+
+def test_who_cancels_at_the_same_moment_comes_before_the_next_worker(fence: int, connect: Any) -> None:
+    roll, of = begun(), step()
+    assert of
+    person, agent = connect(), connect()
+    person.execute("begin")
+    assert person.run(rolls.cancel(roll.id or 0, authority=SYSTEM)) == ("running", True)
+    answers: list[bool] = []
+
+    def move() -> None:
+        answers.append(agent.run(rolls.move(of, DRAINING, authority=SYSTEM, host="web-1", fence=fence)))
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+    wait_for(lambda: answers or scalar(waits, agent.pid), seconds=20)
+    person.execute("commit")
+    thread.join(timeout=20)
+    assert answers == [False]
+
+
+def test_versions_are_those_of_the_workers_that_run(fence: int) -> None:
+    registered(201, "v1")
+    stranger = replace(REGISTRATION, host="web-7", pid=201, code_version="v8")
+    run(workers.register(stranger, authority=SYSTEM, tasks=[]))
+    registered(999, "v9")
+    gone = registered(201, "v7")
+    execute("update shiftboss_worker set state = 'stopped', stopped_at = now() where id = %s", gone)
+    assert steps(begun())[0].code_before == "v1"
+
+
+def test_hosts_that_left_or_were_silent_for_a_day_are_not_missed(fence: int) -> None:
+    for name in ("web-2", "web-3"):
+        other = a_host(name, programs=[worker(1)])
+        if name == "web-2":
+            run(hosts.leave(name, authority=SYSTEM, fence=other))
+    silent(86_401, "web-3")
+    assert begun().silent == []
+
+
 def test_a_host_does_not_stop_the_roll_for_its_own_silence(fence: int) -> None:
     roll = begun()
     silent(61)
@@ -328,11 +453,13 @@ def test_old_rolls_are_forgotten_by_an_agent(fence: int) -> None:
     old = begun()
     run(rolls.cancel(old.id or 0, authority=SYSTEM))
     execute("update shiftboss_roll set ended_at = ended_at - interval '31 days'")
+    recent = earlier()
     new = begun()
     assert run(rolls.forget_rolls(authority=SYSTEM, host="web-1", fence=fence + 1)) == 0
     assert run(rolls.forget_rolls(authority=SYSTEM, host="web-1", fence=fence)) == 1
     assert steps(old) == []
-    assert [row.id for row in run(rolls.rolls(authority=SYSTEM))] == [new.id]
+    assert [row.id for row in run(rolls.rolls(authority=SYSTEM))] == [new.id, recent.id]
+    assert len(steps(new)) == 3
 
 
 @pytest.mark.parametrize("authority", [Owner("kim"), Scoped(queues=["default"])])

@@ -6,7 +6,7 @@ import pytest
 
 from shiftboss import Owner, Scoped
 from shiftboss.queue.errors import NotAllowed
-from shiftboss.queue.store import commands, scales
+from shiftboss.queue.store import commands, hosts, scales
 from shiftboss.queue.store.commands import Order
 from shiftboss.queue.store.scales import Pressure, ScaleRow
 from shiftboss.queue.store.statement import run
@@ -64,6 +64,13 @@ def test_the_count_that_a_person_says_is_kept_under_the_command(fence: int, perf
     assert (row.host, row.pool, row.workers) == ("web-1", "default", 1)
 
 
+def test_of_another_command_no_count_is_kept(fence: int) -> None:
+    order = Order(host="web-1", verb="restart", program="worker-default-1")
+    number = run(commands.ask(order, authority=SYSTEM, by="kim")).id
+    assert run(commands.claim(authority=SYSTEM, host="web-1", fence=fence))
+    assert not run(scales.keep(number or 0, authority=SYSTEM, fence=fence, workers=1))
+
+
 def test_what_an_agent_finds_is_kept_and_told_as_a_command_in_hand(fence: int, perform: Perform) -> None:
     number = by_itself(1, 2, fence)
     assert number
@@ -78,8 +85,12 @@ def test_what_an_agent_finds_is_kept_and_told_as_a_command_in_hand(fence: int, p
 
 def test_only_the_agent_whose_lease_runs_sets_a_count(fence: int) -> None:
     assert by_itself(1, 2, fence + 1) is None
+    assert by_itself(1, 2, fence, host="web-9") is None
     execute("update shiftboss_host set heartbeat_at = heartbeat_at - interval '11 seconds'")
     assert by_itself(1, 2, fence) is None
+    again = a_host(programs=PROGRAMS)
+    run(hosts.leave("web-1", authority=SYSTEM, fence=again))
+    assert by_itself(1, 2, again) is None
     assert kept() is None
 
 

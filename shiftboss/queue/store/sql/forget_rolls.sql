@@ -3,7 +3,7 @@ with old as (
     delete from shiftboss_roll r
     using shiftboss_host h
     where h.name = %(host)s and h.fence = %(fence)s and h.stopped_at is null
-        and r.state <> 'running' and r.ended_at < clock_timestamp() - interval '30 days'
+        and r.ended_at < clock_timestamp() - interval '30 days'
     returning r.id
 ),
 steps as (

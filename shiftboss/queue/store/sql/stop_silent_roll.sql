@@ -1,5 +1,5 @@
 -- stop: a roll whose next worker is on a host of which nobody has heard for %(seconds)s s.
--- Guard: the roll still runs, and who says so is the agent of another host, whose lease runs.
+-- Guard: the roll still runs, and who says so is the agent of a host, whose lease runs: so of another one.
 -- Indexes: shiftboss_roll_running, primary keys.
 with held as (
     select name
@@ -25,5 +25,5 @@ silent as (
 update shiftboss_roll r
 set state = 'stopped', ended_at = clock_timestamp(), why = format('the agent of %%s is silent', silent.name)
 from held, silent
-where r.id = silent.id and r.state = 'running' and silent.name <> held.name
+where r.id = silent.id and r.state = 'running'
 returning r.id
