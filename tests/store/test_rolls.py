@@ -203,6 +203,8 @@ def test_what_is_in_hand_of_an_old_roll_comes_before_the_next_one(fence: int) ->
     of = step()
     assert of
     assert (of.roll_id, of.state) == (roll.id, "draining")
+    assert moved(FAILED, fence=fence)
+    assert [row.state for row in run(rolls.rolls(authority=SYSTEM))] == ["running", "cancelled"]
 
 
 def test_a_host_of_which_nobody_hears_stops_the_roll(fence: int) -> None:
@@ -227,6 +229,19 @@ def earlier() -> Begun:
     assert of
     run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=the_fence(), why="earlier"))
     return old
+
+
+def test_what_is_said_of_an_earlier_roll_is_not_taken_for_the_one_that_runs(fence: int) -> None:
+    begun(None)
+    of = step()
+    assert of
+    assert run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="earlier"))
+    roll = begun()
+    assert not run(rolls.move(of, DRAINING, authority=SYSTEM, host="web-1", fence=fence))
+    assert not run(rolls.stop(of, authority=SYSTEM, host="web-1", fence=fence, why="again"))
+    assert run(rolls.cancel(of.roll_id, authority=SYSTEM)) == ("stopped", False)
+    assert told(roll).state == "running"
+    assert {one.state for one in steps(roll)} == {"waiting"}
 
 
 def the_fence() -> int:
@@ -456,6 +471,10 @@ def test_old_rolls_are_forgotten_by_an_agent(fence: int) -> None:
     recent = earlier()
     new = begun()
     assert run(rolls.forget_rolls(authority=SYSTEM, host="web-1", fence=fence + 1)) == 0
+    assert run(rolls.forget_rolls(authority=SYSTEM, host="web-9", fence=fence)) == 0
+    run(hosts.leave("web-1", authority=SYSTEM, fence=fence))
+    assert run(rolls.forget_rolls(authority=SYSTEM, host="web-1", fence=fence)) == 0
+    fence = a_host(programs=PROGRAMS)
     assert run(rolls.forget_rolls(authority=SYSTEM, host="web-1", fence=fence)) == 1
     assert steps(old) == []
     assert [row.id for row in run(rolls.rolls(authority=SYSTEM))] == [new.id, recent.id]
