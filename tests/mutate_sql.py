@@ -131,10 +131,6 @@ EXCLUDED: dict[tuple[str, str], str] = {
     ("reap", "state = 'running'"): "leads to the running jobs' index; a CHECK gives no other job an expiry",
     ("stop_silent_roll", "r.state = 'running'"): "said twice: to find it, and to hold where it has just ended",
     ("stop_silent_roll", "r.id = silent.id"): "one roll runs at a time",
-    (
-        "stop_silent_roll",
-        "roll_id = r.id",
-    ): "leads to the primary key; a roll that has ended stands before no other",
     ("release_hold", "taken_up_at is null"): "leads to the index of open ones; what was taken up was released",
     (
         "take_back",

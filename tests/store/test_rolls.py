@@ -244,6 +244,16 @@ def test_what_is_said_of_an_earlier_roll_is_not_taken_for_the_one_that_runs(fenc
     assert {one.state for one in steps(roll)} == {"waiting"}
 
 
+def test_a_silent_host_that_an_earlier_roll_had_not_come_to_stops_no_other(fence: int) -> None:
+    old = earlier()
+    execute("update shiftboss_roll_step set number = number - 10 where roll_id = %s", old.id)
+    silent(61)
+    other = a_host("web-2", programs=[worker(1)])
+    roll = begun()
+    assert {one.host for one in steps(roll)} == {"web-2"}
+    assert run(rolls.stop_silent(authority=SYSTEM, host="web-2", fence=other)) is None
+
+
 def the_fence() -> int:
     """That of the first host's agent."""
     return int(scalar("select fence from shiftboss_host where name = 'web-1'"))
