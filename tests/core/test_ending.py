@@ -32,9 +32,12 @@ time.sleep(600)
 
 def started(mark: str, *argv: str) -> subprocess.Popen[bytes]:
     """A process with a mark, leading a session of its own."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         argv, start_new_session=True, env={**os.environ, ending.MARK: mark}, stdout=subprocess.PIPE
     )
+    # The kernel shows what a process was started with a moment after it has become that program.
+    wait_for(lambda: ending.mark_of(process.pid) or is_gone(process.pid), seconds=20)
+    return process
 
 
 @pytest.fixture
