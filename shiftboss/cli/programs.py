@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from shiftboss.cli.command import (
 )
 from shiftboss.cli.output import as_json, block, cell, table
 from shiftboss.cli.project import open_record
+from shiftboss.console.short import told
 from shiftboss.permissions import NEED_REASON, VIEW, Act, Person, require
 from shiftboss.queue.store import commands, holds, hosts, processes
 from shiftboss.queue.store.commands import CommandRow
@@ -187,6 +189,8 @@ def ps(given: argparse.Namespace) -> int:
             print(f"{silent}: this is what it saw last", file=sys.stderr)
         elif row.trouble:
             print(f"{cell(row.name)}: {cell(row.trouble)}", file=sys.stderr)
+        for shortage in row.short_of:
+            print(f"{cell(row.name)}: {cell(told(shortage))}", file=sys.stderr)
     return 0
 
 
@@ -405,6 +409,8 @@ def _host_facts(
         "gap_from": row.gap_from,
         "gap_until": row.gap_until,
         "dropped": row.dropped,
+        "resources": row.resources,
+        "short_of": [asdict(one) for one in row.short_of],
         "programs": [
             {
                 **program,

@@ -35,14 +35,14 @@ def shortages(resources: Mapping[str, Any] | None) -> tuple[Shortage, ...]:
 
 def _found(resources: Mapping[str, Any]) -> Iterator[Shortage]:
     for disk in resources.get("disks", ()):
-        used, free = _percent(disk["total_kb"] - disk["free_kb"], disk["total_kb"]), disk["free_kb"]
+        used, free = used_percent(disk["total_kb"] - disk["free_kb"], disk["total_kb"]), disk["free_kb"]
         if free <= DISK_SMALL_KB or (used >= DISK_PERCENT and free < DISK_ROOM_KB):
             yield Shortage("disk", ", ".join(disk["of"]), used)
     if memory := resources.get("memory"):
-        used = _percent(memory["total_kb"] - memory["available_kb"], memory["total_kb"])
+        used = used_percent(memory["total_kb"] - memory["available_kb"], memory["total_kb"])
         if used >= MEMORY_PERCENT:
             yield Shortage("memory", None, used)
-    if (files := resources.get("files")) and (used := _percent(files["open"], files["most"])) >= FILES_PERCENT:
+    if (files := resources.get("files")) and (used := used_percent(files["open"], files["most"])) >= FILES_PERCENT:
         yield Shortage("files", files["of"], used)
     waiting = (resources.get("processor") or {}).get("waiting_percent")
     if waiting is not None and waiting >= WAITING_PERCENT:
@@ -51,6 +51,6 @@ def _found(resources: Mapping[str, Any]) -> Iterator[Shortage]:
         yield Shortage("supervisor", None, spins["percent"])
 
 
-def _percent(part: float, whole: float) -> int:
-    # Rounded down: what is not quite full is never called 100 %.
+def used_percent(part: float, whole: float) -> int:
+    """How much of the whole that is, rounded down: what is not quite full is never called 100 %."""
     return int(100 * max(0.0, min(1.0, part / whole))) if whole > 0 else 0

@@ -7,6 +7,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from shiftboss.console import ages, commands, text, words
+from shiftboss.console.short import measured as all_measured
 from shiftboss.console.short import told
 from shiftboss.permissions import Act
 from shiftboss.queue.shortage import Shortage
@@ -49,6 +50,12 @@ def ended(life: Any) -> str:
 def short(shortage: Shortage) -> str:
     """What a host runs short of."""
     return told(shortage)
+
+
+@register.filter
+def measured(resources: dict[str, Any]) -> str:
+    """What a host has left."""
+    return " · ".join(all_measured(resources))
 
 
 @register.filter

@@ -146,6 +146,20 @@ def test_a_host_that_is_silent_is_told_as_such_and_its_picture_is_marked_as_old(
     assert "1 host has been silent for more than a day" in page(browser)
 
 
+@pytest.mark.requirement("L28")
+def test_what_a_host_has_left_and_what_it_runs_short_of_stand_above_its_programs(browser: Client) -> None:
+    fence = a_host("web-1", {"name": "web"})
+    left = {
+        "memory": {"total_kb": 1000, "available_kb": 600},
+        "disks": [{"of": ["home"], "total_kb": 1000, "free_kb": 1}],
+    }
+    beat = hosts.beat("web-1", authority=scenes.SYSTEM, fence=fence, programs=[], trouble=None, resources=left)
+    assert run(beat)
+    shown = page(browser)
+    assert "40 % of 1000.0" in shown.replace("\N{NO-BREAK SPACE}", " ")
+    assert '<p class="small wrong">the disk of home is 99 % full</p>' in shown
+
+
 def test_before_any_agent_was_heard_of_it_is_said_how_to_run_one(browser: Client) -> None:
     assert "manage.py shiftboss_listener" in page(browser)
     a_host("web-1")

@@ -109,6 +109,18 @@ def test_a_supervisord_that_does_not_answer_is_told(sh: Shell, agent: Answering)
     assert (ran.out, ran.err) == ("no programs\n", "web-1: no answer on /x\n")
 
 
+@pytest.mark.requirement("L28")
+def test_what_a_host_runs_short_of_is_told(sh: Shell, agent: Answering) -> None:
+    full = {"disks": [{"of": ["home"], "total_kb": 1000, "free_kb": 1}]}
+    beat = hosts.beat(
+        "web-1", authority=making.SYSTEM, fence=agent.fence, programs=[], trouble=None, resources=full
+    )
+    run(beat)
+    assert sh("ps").err == "web-1: the disk of home is 99 % full\n"
+    [host] = sh("ps", "--format", "json").json["hosts"]
+    assert (host["resources"], host["short_of"]) == (full, [{"kind": "disk", "of": "home", "percent": 99}])
+
+
 @pytest.mark.parametrize("verb", ["start", "drain", "stop", "restart"])
 def test_a_program_is_acted_on_and_the_end_is_waited_for(sh: Shell, agent: Answering, verb: str) -> None:
     ran = sh(verb, "web", *WHY, "--yes")

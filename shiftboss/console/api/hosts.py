@@ -116,7 +116,11 @@ def _host(standing: Standing) -> dict[str, Any]:
     row = standing.row
     names = ("name", "hostname", "alive", "heartbeat_at", "heartbeat_age_seconds", "trouble", "gap_from")
     facts = {name: getattr(row, name) for name in (*names, "gap_until", "dropped", "home", "code_version")}
-    return facts | {"programs": [_program(seat) for seat in standing.seats]}
+    return facts | {
+        "resources": row.resources,
+        "short_of": [asdict(one) for one in row.short_of],
+        "programs": [_program(seat) for seat in standing.seats],
+    }
 
 
 def _program(seat: Seat) -> dict[str, Any]:

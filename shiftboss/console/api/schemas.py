@@ -578,6 +578,14 @@ class Program(Shown):
     last_end: End | None
 
 
+class ShortOf(Shown):
+    """What a host runs short of."""
+
+    kind: str = Field(description="`disk`, `memory`, `files`, `processor` or `supervisor`")
+    of: str | None = Field(description="which disk, or whose files")
+    percent: int = Field(description="how much is used, or for how much of the last minute programs waited")
+
+
 class Host(Shown):
     """A host with its programs. Of one that is not alive, or has a trouble, they are as they were seen last."""
 
@@ -592,6 +600,10 @@ class Host(Shown):
     dropped: int = Field(description="lives of programs that could not be remembered")
     home: str
     code_version: str | None = Field(description="of its agent")
+    resources: dict[str, Any] | None = Field(
+        description="what its agent has measured: `memory`, `processor`, `disks`, `files`, `supervisor`"
+    )
+    short_of: list[ShortOf]
     programs: list[Program]
 
 
