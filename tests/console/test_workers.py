@@ -93,6 +93,8 @@ def test_what_runs_in_a_worker_stands_below_it_and_whole_on_its_own_page(browser
         scenes.job()
     held = scenes.claimed(worker, limit=6)
     scenes.heartbeat(worker, in_use=6)
+    # Which of those that are claimed together begins first is nobody's promise.
+    execute("update shiftboss_job set started_at = now() - interval '1 minute' + id * interval '1 microsecond'")
     execute("update shiftboss_job set started_at = now() - interval '3 minutes' where id = %s", held[4].id)
     run(operate.cancel([held[4].id], authority=SYSTEM))
     progress = Note(NoteKind.PROGRESS, '{"value": 3, "total": 4}')
