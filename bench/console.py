@@ -42,8 +42,8 @@ from tests.faults.stage import migrate
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
-LIVES = 300
-"""Of each program, within the last day."""
+LIVES = 50
+"""Of each program."""
 
 MAY_MS, MAY_QUERIES, MAY_SHARE = 150.0, 12, 0.05
 CONSOLE = "bench-console"
@@ -203,7 +203,7 @@ def make_up_for() -> None:
 
 
 def hosts_with_programs() -> None:
-    """The agents of all hosts have told what runs there, and how each program ended three hundred times."""
+    """The agents of all hosts have told what runs there, and how each program ended before."""
     from shiftboss.queue.authority import System
     from shiftboss.queue.store import hosts, processes
     from shiftboss.queue.store.hosts import Agent
