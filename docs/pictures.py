@@ -167,6 +167,7 @@ def test_pictures(live_server: LiveServer) -> None:
             context.add_cookies([cookie])
             page = context.new_page()
             for name, address in pages.items():
+                scenes.sample_all()
                 page.goto(f"{live_server.url}{address}")
                 page.wait_for_load_state("networkidle")
                 page.screenshot(path=IMAGES / f"{name}-{kind}.png", full_page=kind != "phone")
