@@ -74,7 +74,9 @@ def row(text: str, key: str) -> str:
 def sent(browser: Client, address: str, **typed: str) -> HttpResponse:
     """A form, filled in and sent."""
     hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page(browser, address))
-    return browser.post(address, {**{name: unescape(value) for name, value in hidden}, **typed})  # type: ignore[return-value]
+    answer: Any = browser.post(address, {**{name: unescape(value) for name, value in hidden}, **typed})
+    sent_on: HttpResponse = answer
+    return sent_on
 
 
 def answered(command: int, fence: int, *, failed: bool = False, host: str = "web-1", **result: Any) -> None:

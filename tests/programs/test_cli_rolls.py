@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -41,13 +42,13 @@ class Agent:
     def work(self) -> None:
         """Until it is told to stop."""
         session = Session(making.address())
-        holder = {"authority": making.SYSTEM, "host": "web-1", "fence": self.fence}
+        holder: dict[str, Any] = {"authority": making.SYSTEM, "host": "web-1", "fence": self.fence}
         try:
             while not self.stop.wait(0.02):
                 step = session.run(rolls.step(authority=making.SYSTEM, host="web-1"))
                 if step and (to := self.move(step)):
-                    session.run(rolls.move(step, to, **holder))  # type: ignore[arg-type]
-                for claim in session.run(commands.claim(**holder)):  # type: ignore[arg-type]
+                    session.run(rolls.move(step, to, **holder))
+                for claim in session.run(commands.claim(**holder)):
                     self.asked.append(f"{claim.verb} {claim.program}")
                     answer = {"states": {claim.program: "RUNNING"}}
                     ending = commands.end(

@@ -56,8 +56,9 @@ class Supervisord:
 def holding(supervisord: Supervisord, monkeypatch: pytest.MonkeyPatch) -> Holds:
     """The agent's duty towards it. The record is never asked."""
     monkeypatch.setattr(control, "programs", supervisord.programs)
-    rule, orders, nobody = Rule(ends=3, seconds=60.0, lease_seconds=30.0), supervisord, None
-    return Holds(nobody, host="web-1", orders=orders, rule=rule)  # type: ignore[arg-type]
+    nobody: Any = None
+    orders: Any = supervisord
+    return Holds(nobody, host="web-1", orders=orders, rule=Rule(ends=3, seconds=60.0, lease_seconds=30.0))
 
 
 def seen_to(

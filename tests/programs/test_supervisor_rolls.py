@@ -1,6 +1,7 @@
 """What an agent does for a rolling restart and for a pool's count: the decisions, as tables."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -207,7 +208,7 @@ def test_a_supervisord_that_began_anew_is_brought_to_the_count_that_was_said(
 
 
 def test_the_settings_count_again_once_they_say_another_number() -> None:
-    row = ScaleRow("a", "default", 3, 2, "kim", None, False, 5.0)  # type: ignore[arg-type]
+    row = ScaleRow("a", "default", 3, 2, "kim", datetime(2026, 1, 1, tzinfo=UTC), False, 5.0)
     assert count_of(POOL, row) == 3
     assert count_of(replace(POOL, workers=1), row) == 1
     assert count_of(POOL, None) == 2

@@ -140,11 +140,15 @@ class ProgramActing(OnHost):
             raise NoSuchProgram(f"the host {self.host!r} has no program {self.program!r}")
         return found[0]
 
+    def makes_sense(self, seat: Seat, standing: Standing) -> bool:
+        """Whether it can be asked of the program as it stands."""
+        return self.act in hosts.offered(seat, standing.row, to=person_of(self.request))
+
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, with what the program has in hand; or that it makes no sense now. Raises NoSuchProgram."""
         standing = self.standing()
         seat = self.seat(standing)
-        possible = self.act in hosts.offered(seat, standing.row, to=person_of(self.request))
+        possible = self.makes_sense(seat, standing)
         names = {"program": text.visible(self.program), "host": text.visible(self.host)}
         context: dict[str, Any] = {
             "seat": seat,
@@ -250,19 +254,9 @@ class Log(ProgramActing):
         }
         return live.answer(self.request, "log", context)
 
-    def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
-        """The form. Raises NoSuchProgram."""
-        standing = self.standing()
-        names = {"program": text.visible(self.program), "host": text.visible(self.host)}
-        context: dict[str, Any] = {
-            "seat": self.seat(standing),
-            "standing": standing,
-            "form": form or self.new_form(),
-            "question": self.of.question % names,
-            "effect": self.of.effect,
-            "asks": standing.row.alive,
-        }
-        return self.answer(context, said if standing.row.alive else Said(status=409))
+    def makes_sense(self, seat: Seat, standing: Standing) -> bool:
+        """A log is there whatever its program does, as long as somebody can read it."""
+        return standing.row.alive
 
     def perform(self, form: ReasonForm) -> Acted | int:
         """Ask for it, or look again. Raises NoSuchProgram, HostSilent, BadFilter, Busy."""
