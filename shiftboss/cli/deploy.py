@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+import time
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -18,7 +20,7 @@ from shiftboss.cli.command import (
     take_person,
     take_reason,
 )
-from shiftboss.cli.output import as_json
+from shiftboss.cli.output import as_json, cell
 from shiftboss.cli.project import open_record
 from shiftboss.console.rolls import facts, step_facts
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
@@ -38,12 +40,15 @@ With the new code in its place, and after its migrations:
      supervisord read it
   2. refuses where migrations are missing
   3. restarts the workers of all pools on all hosts one after the other, as `shiftboss roll` does
-  4. restarts the maintainers and consoles of all hosts, unless --workers-only
+  4. restarts the maintainers, consoles and agents of all hosts, unless --workers-only
 Exit codes: 0 done; 1 refused, stopped, or --dry-run has found something to do; 2 wrong usage.
 """
 
 SINGLE = ("maintainer", "web")
-"""Programs that are restarted after the workers."""
+"""Programs that are restarted after the workers, and before the agent that restarts them."""
+
+AGENT_SECONDS = 60.0
+"""So long a new agent of a host may take to tell of it."""
 
 
 def declare(to: Commands) -> None:
@@ -53,7 +58,7 @@ def declare(to: Commands) -> None:
         "--apply", action="store_true", help="write the configuration where it differs, and read it in"
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what differs and what would be restarted")
-    parser.add_argument("--workers-only", action="store_true", help="leave maintainers and consoles as they are")
+    parser.add_argument("--workers-only", action="store_true", help="leave all others as they are")
     parser.add_argument(
         "--code-version", metavar="TEXT", help="stop at a worker that comes up with another SHIFTBOSS_CODE_VERSION"
     )
@@ -152,21 +157,50 @@ def _confirm(given: argparse.Namespace, found: list[tuple[str, str]]) -> None:
 
 def _restart_singles(given: argparse.Namespace, person: Person) -> list[dict[str, Any]]:
     """Restart what is no worker, host by host, up to the first that fails; what became of each."""
-    patient = argparse.Namespace(**vars(given) | {"wait": on_programs.WAIT_SECONDS})
     outcomes: list[dict[str, Any]] = []
-    for host, name in _singles(person):
-        do = partial(acts.restart_program, host, name)
-        outcomes.append(on_programs.carry_out(patient, person, f"{name} on {host}", do))
+    for host, name in _singles(person, SINGLE):
+        outcomes.append(_restart(given, person, host, name))
         if not outcomes[-1]["done"]:
-            break
+            return outcomes
+    for host, name in _singles(person, ("listener",)):
+        before = _agent(person, host)
+        restarted = _restart(given, person, host, name)
+        if restarted["state"] == "failed":
+            continue  # it says that only its host can restart it, which is no failure of what was deployed
+        outcomes.append(restarted)
+        if restarted["done"] and not _is_followed(person, host, before):
+            why = f"no new agent has told of {host} within {AGENT_SECONDS:g} seconds: see the log of {name} there"
+            restarted |= {"done": False, "message": why}
+            print(f"{cell(name)} on {cell(host)}: {cell(why)}", file=sys.stderr, flush=True)
     return outcomes
 
 
-def _singles(person: Person) -> list[tuple[str, str]]:
+def _restart(given: argparse.Namespace, person: Person, host: str, name: str) -> dict[str, Any]:
+    patient = argparse.Namespace(**vars(given) | {"wait": on_programs.WAIT_SECONDS})
+    do = partial(acts.restart_program, host, name)
+    return on_programs.carry_out(patient, person, f"{name} on {host}", do)
+
+
+def _singles(person: Person, names: tuple[str, ...]) -> list[tuple[str, str]]:
     return [
         (row.name, str(one["name"]))
         for row in run(hosts.hosts(authority=person.authority))
         if row.alive
         for one in row.programs
-        if one["launcher"] and one["pool"] is None and one["name"].endswith(SINGLE)
+        if one["launcher"] and one["pool"] is None and one["name"].endswith(names)
     ]
+
+
+def _agent(person: Person, host: str) -> datetime | None:
+    """Since when the one that tells of a host does so; None where nobody does."""
+    rows = run(hosts.hosts(authority=person.authority))
+    return next((row.started_at for row in rows if row.name == host and row.alive), None)
+
+
+def _is_followed(person: Person, host: str, before: datetime | None) -> bool:
+    deadline = time.monotonic() + AGENT_SECONDS
+    while (now := _agent(person, host)) is None or now == before:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(on_programs.LOOK_SECONDS)
+    return True

@@ -15,6 +15,7 @@ from shiftboss.queue.launch import database_dsn, refuse_unready_database
 from shiftboss.queue.runtime import logs
 from shiftboss.supervisor_conf import installation, logtail, places, programs, render
 from shiftboss.supervisor_conf.crash_loops import Rule
+from shiftboss.supervisor_conf.events import Events
 from shiftboss.supervisor_conf.listener import Listener
 from shiftboss.supervisor_conf.orders import Orders
 from shiftboss.supervisor_conf.resources import Resources
@@ -42,13 +43,20 @@ def declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--prefix", default="", help="what the names of our programs begin with (default: nothing)"
     )
+    parser.add_argument(
+        "--events",
+        action="store_true",
+        help="supervisord tells it of changes, as in the configuration that we write",
+    )
 
 
-def listen(home: Path | None, socket_path: Path | None, prefix: str) -> None:
+def listen(home: Path | None, socket_path: Path | None, prefix: str, *, takes_events: bool = False) -> None:
     """Be the agent of the home's host until a signal comes. Raises ShiftbossError, ConfigError.
 
     Without `socket_path` the home's supervisord is meant. `prefix` is what the names of our programs begin with.
     """
+    if takes_events:
+        Events.check()
     refuse_unready_database()
     logs.configure()
     config = conf.get()
@@ -77,6 +85,7 @@ def listen(home: Path | None, socket_path: Path | None, prefix: str) -> None:
         resources=Resources(folders_of(place)),
         rule=rule_of(config),
         pools=config.pools,
+        takes_events=takes_events,
     )
     asyncio.run(listener.run())
 

@@ -1,9 +1,10 @@
-"""The parent of a program under supervisord: `python -I -S launcher.py FOLDER NAME -- COMMAND…`.
+"""The parent of a program under supervisord: `python -I -S launcher.py [--answers-apart] FOLDER NAME -- COMMAND…`.
 
 supervisord loses how a program ended: it reports -1 for every signal and 0 for one that ended too soon. The
 launcher waits for the program and notes in FOLDER/NAME/ when it started, when and how it ended, and what it took.
 To both sides it looks as if it were not there: signals are passed on, the process group is the same, and it ends
-as the program did.
+as the program did. With --answers-apart the standard output, on which a listener of events answers supervisord, is
+the program's descriptor 3, and what anybody prints goes to the standard error.
 
 It is run as a file and imports little, because there is one for each program. So it knows nothing of Shiftboss.
 """
@@ -20,19 +21,22 @@ MOST_NOTES = 50
 """Notes that a program leaves where nobody takes them."""
 
 CANNOT_BE_RUN = 127
+APART = "--answers-apart"
 
 
 def main(words: "list[str]") -> None:
     """Run the command to its end, then end in the same way."""
+    moved = ((os.POSIX_SPAWN_DUP2, 1, 3), (os.POSIX_SPAWN_DUP2, 2, 1)) if words[:1] == [APART] else ()
+    words = words[1:] if moved else words
     if len(words) < 4 or words[2] != "--":
-        sys.exit("usage: launcher.py FOLDER NAME -- COMMAND [WORD…]")
+        sys.exit(f"usage: launcher.py [{APART}] FOLDER NAME -- COMMAND [WORD…]")
     folder, name, command = os.path.join(words[0], words[1]), words[1], words[3:]
     # What arrives before there is a program waits until there is one.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     note: dict[str, object] = {"program": name, "launcher": os.getpid(), "started": f"{time.time():.3f}"}
     began = time.monotonic()
     try:
-        pid = os.posix_spawnp(command[0], command, os.environ, setsigmask=[])
+        pid = os.posix_spawnp(command[0], command, os.environ, setsigmask=[], file_actions=moved)
     except OSError as problem:
         print(f"launcher: {command[0]} cannot be run: {problem.strerror}", file=sys.stderr, flush=True)
         pid, status, usage = 0, None, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,10 +1,12 @@
 """The host's agent: sees what supervisord runs here, and tells the record.
 
-It looks each second and remembers what it saw in the home; telling is another loop, so that a record that is away
-stops no looking. One agent tells of a host at a time: the one who holds its lease.
+It looks each second, and at once where supervisord says that something happened, and remembers what it saw in the
+home; telling is another loop, so that a record that is away stops no looking. One agent tells of a host at a time:
+the one who holds its lease.
 """
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
@@ -27,19 +29,26 @@ from shiftboss.queue.store.hosts import Agent
 from shiftboss.queue.store.schema import check_schema
 from shiftboss.supervisor_conf import incarnations
 from shiftboss.supervisor_conf.crash_loops import Rule
+from shiftboss.supervisor_conf.events import Events
 from shiftboss.supervisor_conf.holds import Holds
-from shiftboss.supervisor_conf.orders import OrderFailed, Orders
+from shiftboss.supervisor_conf.orders import OrderFailed, Orders, Say
 from shiftboss.supervisor_conf.resources import Resources
 from shiftboss.supervisor_conf.rolls import Rolls
 from shiftboss.supervisor_conf.scaling import PACE, Scaling
 from shiftboss.supervisor_conf.spool import Spool
-from shiftboss.supervisor_conf.watch import Seen, Watch
+from shiftboss.supervisor_conf.watch import LOG_SECONDS, Seen, Watch
 
 log = logging.getLogger("shiftboss.listener")
 
 SYSTEM = System()
 SESSION = "set timezone = 'UTC'; set jit = off;"
 LOOK_SECONDS = 1.0
+HINT_SECONDS = 0.1
+"""One look is for all events that come within this time."""
+
+WEDGED_SECONDS = 60.0
+"""An agent that does not come to look for so long says where it hangs, and ends, to be started anew."""
+
 OBEY_SECONDS = 0.5
 LEASE_SECONDS = 10.0
 STATEMENT_SECONDS = 3.0
@@ -68,6 +77,7 @@ class Listener:
         resources: Resources,
         rule: Rule,
         pools: Mapping[str, Pool],
+        takes_events: bool = False,
     ) -> None:
         self._agent = Agent(
             name=name,
@@ -91,6 +101,9 @@ class Listener:
         self._said: dict[int, tuple[int, str]] = {}
         self._ended: deque[tuple[int, int, bool, dict[str, Any]]] = deque()
         self._seen = Seen([], "nobody has looked yet")
+        self._takes_events = takes_events
+        self._stop = asyncio.Event()
+        self._look_now, self._tell_now = asyncio.Event(), asyncio.Event()
         self._fence: int | None = None
         self._dropped = 0
         self._has_said_that_it_waits = False
@@ -98,6 +111,13 @@ class Listener:
     async def look(self) -> None:
         """See what runs, and remember what is to be told."""
         self._seen = await asyncio.to_thread(self._look)
+        if self._seen.lives:
+            self._tell_now.set()
+        if self._seen.has_more:
+            self._look_in(LOG_SECONDS)
+
+    def _look_in(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._look_now.set)
 
     def _look(self) -> Seen:
         seen = self._watch.look()
@@ -206,9 +226,7 @@ class Listener:
             self._said[claim.id] = (fence, text)
 
         try:
-            if is_a_persons and claim.verb == "scale":
-                await self._keep_count(claim, fence)
-            failed, answer = False, await asyncio.to_thread(self._orders.carry_out, claim, say)
+            failed, answer = False, await self._do(claim, fence, say, is_a_persons=is_a_persons)
         except OrderFailed as problem:
             failed, answer = True, {"error": str(problem)}
         except Exception as problem:
@@ -216,6 +234,17 @@ class Listener:
             failed, answer = True, {"error": f"the agent failed: {type(problem).__name__}"}
         log.info("command.ended", extra={"command": claim.id, "failed": failed})
         self._ended.append((claim.id, fence, failed, answer))
+
+    async def _do(self, claim: Claim, fence: int, say: Say, *, is_a_persons: bool) -> dict[str, Any]:
+        """Do it, and what to answer. Raises OrderFailed."""
+        name = claim.program or ""
+        if self._takes_events and (name, claim.verb) == (f"{self._orders.prefix}listener", "restart"):
+            # It ends, and supervisord, which sends it events and so runs it, starts its successor.
+            self._stop.set()
+            return {"states": {name: "STARTING"}}
+        if is_a_persons and claim.verb == "scale":
+            await self._keep_count(claim, fence)
+        return await asyncio.to_thread(self._orders.carry_out, claim, say)
 
     async def _answer(self) -> None:
         """Tell how far commands are, and what became of those that have ended."""
@@ -265,15 +294,21 @@ class Listener:
             await self._connection.run(commands.forget_commands(authority=SYSTEM, host=host, fence=fence))
 
     async def run(self) -> None:
-        """Do all duties until SIGTERM or SIGINT. Raises SchemaTooOld, UnsupportedDatabase."""
-        stop = asyncio.Event()
+        """Do all duties until SIGTERM or SIGINT, or until somebody asks for a successor.
+
+        Raises SchemaTooOld, UnsupportedDatabase.
+        """
+        stop = self._stop
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         log.info("listener.started", extra={"host": self._agent.name})
-        looking = asyncio.create_task(Loop("look", self.look, every_seconds=LOOK_SECONDS).run(stop))
+        looks = Loop("look", self._look_or_end, every_seconds=LOOK_SECONDS, hint=self._look_now)
+        looking = asyncio.create_task(looks.run(stop))
+        events = Events(lambda: self._look_in(HINT_SECONDS))
+        hinting = [asyncio.create_task(events.run())] if self._takes_events else []
         await self._open(stop)
         loops = (
-            Loop("tell", self.tell, every_seconds=LOOK_SECONDS),
+            Loop("tell", self.tell, every_seconds=LOOK_SECONDS, hint=self._tell_now),
             Loop("obey", self.obey, every_seconds=OBEY_SECONDS),
             Loop("hold", self.hold, every_seconds=LOOK_SECONDS),
             Loop("roll", self.roll, every_seconds=OBEY_SECONDS),
@@ -284,10 +319,15 @@ class Listener:
         await stop.wait()
         self._orders.leaving.set()
         await asyncio.wait([*tasks, *self._working], timeout=FAREWELL_SECONDS)
-        for task in tasks:
+        for task in (*hinting, *tasks):
             task.cancel()
+        faulthandler.cancel_dump_traceback_later()
         await self._farewell()
         log.info("listener.stopped")
+
+    async def _look_or_end(self) -> None:
+        faulthandler.dump_traceback_later(WEDGED_SECONDS, exit=True)
+        await self.look()
 
     async def _open(self, stop: asyncio.Event) -> None:
         while not stop.is_set():

@@ -35,6 +35,7 @@ class Program:
 
     `command` is what it is to become in the end: what stands before that (the gate, where it is `gated`) is the
     matter of whoever writes a configuration. `dies_by` is the signal that it gets when its supervisor dies.
+    `takes_events` says that it wants to be told of what happens to the others.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Program:
     stop_signal: str = "TERM"
     dies_by: str = "TERM"
     gated: bool = False
+    takes_events: bool = False
     start_seconds: int = 1
     start_retries: int = 10
     restart: bool = True
@@ -147,8 +149,9 @@ def _listener(options: Sequence[str]) -> Program:
     return Program(
         name="listener",
         about="the agent of this host: tells the record what runs here",
-        command=python("django", "shiftboss_listener", *options),
+        command=python("django", "shiftboss_listener", "--events", *options),
         gated=True,
+        takes_events=True,
         # Before all that it tells of, and so ended after them.
         priority=15,
         stop_seconds=15,

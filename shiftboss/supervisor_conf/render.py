@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from shiftboss.supervisor_conf import incarnations, launcher, places, programs
+from shiftboss.supervisor_conf import events, incarnations, launcher, places, programs
 from shiftboss.supervisor_conf.installation import Installation
 from shiftboss.supervisor_conf.programs import KILL_MARGIN_SECONDS, Program, RenderError
 
@@ -66,7 +66,7 @@ def render(
     parts += [_text(name, options) for name, options in head.items()]
     for program in found:
         log = _log(installation, program.name) if surroundings else f"{installation.logs.name}/{program.name}.log"
-        parts.append(_text(f"program:{program.name}", _section(program, home, log, env_file), about=program.about))
+        parts.append(_text(_title(program), _section(program, home, log, env_file), about=program.about))
     return "\n".join(parts)
 
 
@@ -94,7 +94,7 @@ def include(
                 f"{program.name} has a %(here)s in its environment or command: in a file that is included, "
                 "supervisord puts a folder in its place, however it is written; put it into the file of --env-file"
             )
-        parts.append(_text(f"program:{program.name}", options, about=program.about))
+        parts.append(_text(_title(program), options, about=program.about))
     return "\n".join(parts)
 
 
@@ -152,6 +152,10 @@ def _text(name: str, options: Mapping[str, str], *, about: str = "") -> str:
     )
 
 
+def _title(program: Program) -> str:
+    return f"{'eventlistener' if program.takes_events else 'program'}:{program.name}"
+
+
 def _section(
     program: Program, home: Path, log: str, env_file: Path | None, *, surroundings: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -167,15 +171,33 @@ def _section(
         # The signal is for the program, which stops its own children in order; the kill is for all of them.
         "stopasgroup": "false",
         "killasgroup": "true",
-        "redirect_stderr": "true",
-        "stdout_logfile": log,
-        "stdout_logfile_maxbytes": "10MB",
-        "stdout_logfile_backups": "3",
+        **(_with_events(log) if program.takes_events else _with_output(log)),
     }
     if program.user:
         options["user"] = program.user
     values = {**(surroundings or {}), **program.environment}
     return options | ({"environment": environment(values)} if values else {})
+
+
+def _with_output(log: str) -> dict[str, str]:
+    return {
+        "redirect_stderr": "true",
+        "stdout_logfile": log,
+        "stdout_logfile_maxbytes": "10MB",
+        "stdout_logfile_backups": "3",
+    }
+
+
+def _with_events(log: str) -> dict[str, str]:
+    """Its standard output is for supervisord alone."""
+    return {
+        "events": events.KINDS,
+        "buffer_size": str(events.BUFFERED),
+        "stdout_logfile": "NONE",
+        "stderr_logfile": log,
+        "stderr_logfile_maxbytes": "10MB",
+        "stderr_logfile_backups": "3",
+    }
 
 
 def supervised(program: Program, home: Path, *, env_file: Path | None = None) -> list[str]:
@@ -187,7 +209,8 @@ def supervised(program: Program, home: Path, *, env_file: Path | None = None) ->
     notes = str(incarnations.folder(home, program.user))
     limited = _limited(program.memory_limit_mb) if program.memory_limit_mb else []
     command = [*dies, *limited, *programs.behind_gate(program, env_file=env_file)]
-    return [*dies, sys.executable, "-I", "-S", launcher.__file__, notes, program.name, "--", *command]
+    apart = [launcher.APART] if program.takes_events else []
+    return [*dies, sys.executable, "-I", "-S", launcher.__file__, *apart, notes, program.name, "--", *command]
 
 
 def _limited(megabytes: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Looking at the programs of a host: what supervisord says of them now, and what their launchers have noted.
 
-Every look reads everything. So nothing depends on having seen an event: what happened between two looks stands in
-the launchers' notes. What nobody has noted, and supervisord shows gone, has ended in a way that is not known.
+Every look reads everything. So nothing depends on word of an event: what happened between two looks stands in the
+launchers' notes. What nobody has noted, and supervisord shows gone, has ended in a way that is not known.
 """
 
 import os
@@ -31,12 +31,14 @@ Key = tuple[str, int, float]
 class Seen:
     """One look: the programs as they are, why supervisord said nothing (None: it did), and what is to be told.
 
-    Beside each life stands the note that is taken once the life is remembered.
+    Beside each life stands the note that is taken once the life is remembered. `has_more` says that one has ended
+    so lately that the last words may not be in its log yet.
     """
 
     programs: list[dict[str, Any]]
     trouble: str | None
     lives: list[tuple[Life, Incarnation | None]] = field(default_factory=list)
+    has_more: bool = False
 
 
 class Watch:
@@ -83,11 +85,13 @@ class Watch:
         now = time.time()
         # Read after supervisord was asked, so a launcher that it does not show may have come since.
         notes = self._notes()
-        lives = [told for told in self._of_notes(notes, now, is_stopping=is_stopping) if told is not None]
+        later: set[str] = set()
+        told = self._of_notes(notes, now, is_stopping=is_stopping, later=later)
+        lives = [one for one in told if one is not None]
         if trouble is None:
             lives += [(life, None) for life in self._of_bare(notes, now)]
             self._pictures = [self._picture(info, notes) for info in self._infos.values()]
-        return Seen(self._pictures, trouble, lives)
+        return Seen(self._pictures, trouble, lives, has_more=bool(later))
 
     def told(self, life: Life) -> None:
         """A life is remembered, and need not be told again."""
@@ -108,10 +112,9 @@ class Watch:
         ]
 
     def _of_notes(
-        self, notes: list[Incarnation], now: float, *, is_stopping: bool
+        self, notes: list[Incarnation], now: float, *, is_stopping: bool, later: set[str]
     ) -> Iterable[tuple[Life, Incarnation | None] | None]:
         ended = {(one.program, one.launcher, one.started) for one in notes if one.ended is not None}
-        later: set[str] = set()
         for note in notes:
             if note.program in later:
                 continue  # its lives are told in their order

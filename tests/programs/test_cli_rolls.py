@@ -36,6 +36,8 @@ class Agent:
 
     fence: int
     move: Callable[[Step], Move | None] = lambda step: Move(to=NEXT[step.state], worker_id=7, code_version="v2")
+    is_followed: bool = True
+    refuses: str | None = None
     asked: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -50,11 +52,16 @@ class Agent:
                     session.run(rolls.move(step, to, **holder))
                 for claim in session.run(commands.claim(**holder)):
                     self.asked.append(f"{claim.verb} {claim.program}")
-                    answer = {"states": {claim.program: "RUNNING"}}
+                    failed = claim.program == self.refuses
+                    answer = (
+                        {"error": "restart it on its host"} if failed else {"states": {claim.program: "RUNNING"}}
+                    )
                     ending = commands.end(
-                        claim.id, authority=making.SYSTEM, fence=self.fence, failed=False, result=answer
+                        claim.id, authority=making.SYSTEM, fence=self.fence, failed=failed, result=answer
                     )
                     session.run(ending)
+                    if claim.program == "listener" and self.is_followed:
+                        session.execute("update shiftboss_host set started_at = clock_timestamp()")
         finally:
             session.close()
 
@@ -167,10 +174,28 @@ def test_a_deploy_restarts_the_workers_and_then_what_is_single(sh: Shell, agent:
     assert run(rolls.rolls(authority=making.SYSTEM)) == []
     told = sh("deploy", *WHY, "--yes", "--format", "json").json
     assert told["roll"]["state"] == "done"
-    assert [one["of"] for one in told["restarted"]] == ["web"]
-    assert agent.asked == ["restart web"]
+    assert [(one["of"], one["done"]) for one in told["restarted"]] == [("web", True), ("listener", True)]
+    assert agent.asked == ["restart web", "restart listener"]
     assert sh("deploy", *WHY, "--yes", "--workers-only").code == 0
-    assert agent.asked == ["restart web"]
+    assert agent.asked == ["restart web", "restart listener"]
+
+
+def test_an_agent_that_is_not_followed_by_another_is_no_success(
+    sh: Shell, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftboss.cli.deploy.AGENT_SECONDS", 0.1)
+    agent.is_followed = False
+    ran = sh("deploy", *WHY, "--yes")
+    assert ran.code == 1
+    assert ran.err.endswith(
+        "listener on web-1: no new agent has told of web-1 within 0.1 seconds: see the log of listener there\n"
+    )
+
+
+def test_an_agent_that_only_its_host_can_restart_stays(sh: Shell, agent: Agent) -> None:
+    agent.refuses = "listener"
+    ran = sh("deploy", *WHY, "--yes")
+    assert (ran.code, ran.lines[-1]) == (0, "listener on web-1: not done: restart it on its host")
 
 
 def test_a_deploy_that_stops_touches_nothing_else(sh: Shell, agent: Agent) -> None:

@@ -231,7 +231,7 @@ def test_a_line_that_cannot_be_meant_is_named_by_its_number(tmp_path: Path, line
 def test_check_shows_what_a_deploy_would_change(pools: Callable[..., None], tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     code, text = conf_command(tmp_path, "--check", "--output", file)
-    assert (code, text.count("\n+[program:")) == (1, 5)
+    assert (code, text.count("\n+[program:"), text.count("\n+[eventlistener:")) == (1, 4, 1)
     conf_command(tmp_path, "--output", file)
     assert conf_command(tmp_path, "--check", "--output", file) == (0, "")
     pools(default={"workers": 1})
@@ -289,8 +289,8 @@ def test_beside_other_programs_the_agent_runs_where_it_is_told_the_socket(pools:
     assert "listener" not in without
     words = ("--include", "--socket", "/run/supervisor.sock", "--prefix", "sb-")
     _, text = conf_command(tmp_path, *words)
-    assert "[program:sb-listener]\n" in text
-    assert "shiftboss_listener --socket /run/supervisor.sock --prefix=sb-\n" in text
+    assert "[eventlistener:sb-listener]\n" in text
+    assert "shiftboss_listener --events --socket /run/supervisor.sock --prefix=sb-\n" in text
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {

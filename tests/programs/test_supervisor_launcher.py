@@ -51,6 +51,16 @@ def test_an_exit_code_is_passed_on_and_noted(tmp_path: Path, code: int) -> None:
     assert (ended.peak_memory_kb or 0) > 0
 
 
+def test_what_a_listener_of_events_prints_is_no_answer_of_its(tmp_path: Path) -> None:
+    script = "echo printed; echo READY >&3; cat"
+    words = [launcher.__file__, launcher.APART, str(tmp_path), "one", "--", "sh", "-c", script]
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", *words], input=b"an event\n", capture_output=True, check=False
+    )
+    assert (ran.stdout, ran.stderr) == (b"READY\n", b"printed\nan event\n")
+    assert the_end(tmp_path).code == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
 def test_a_signal_is_passed_on_and_noted(tmp_path: Path, number: signal.Signals) -> None:
     launched = launch(tmp_path, "sh", "-c", f"kill -{int(number)} $$")

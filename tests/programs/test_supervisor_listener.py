@@ -25,7 +25,7 @@ from shiftboss.supervisor_conf.orders import Orders
 from shiftboss.supervisor_conf.programs import Program
 from shiftboss.supervisor_conf.resources import Resources
 from shiftboss.supervisor_conf.spool import Spool
-from shiftboss.supervisor_conf.watch import Watch
+from shiftboss.supervisor_conf.watch import Seen, Watch
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
 from tests.programs.test_render import installation
 from tests.store import making
@@ -243,6 +243,21 @@ def test_while_the_record_is_away_nothing_is_lost_and_the_order_stays(host: Supe
         sorted((life.id for life in found), reverse=True),
     )
     assert not list((agent.home / "spool").iterdir())
+
+
+def test_what_has_ended_is_told_at_once_and_looked_at_again_for_its_last_words(
+    agent: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = agent.listener
+    monkeypatch.setattr(listener._watch, "look", lambda: Seen([], None, [(LIFE, None)]))
+    agent.do(listener.look())
+    assert listener._tell_now.is_set()
+    listener._tell_now.clear()
+    monkeypatch.setattr(listener._watch, "look", lambda: Seen([], None, has_more=True))
+    agent.do(listener.look())
+    assert not listener._look_now.is_set()
+    agent.do(asyncio.wait_for(listener._look_now.wait(), START_SECONDS))
+    assert not listener._tell_now.is_set()
 
 
 def test_a_second_agent_waits_until_the_first_has_left(

@@ -30,11 +30,13 @@ class Command(BaseCommand):
 
         declare(parser)
 
-    def handle(self, *_: Any, home: Path | None, socket: Path | None, prefix: str, **__: Any) -> None:
+    def handle(
+        self, *_: Any, home: Path | None, socket: Path | None, prefix: str, events: bool, **__: Any
+    ) -> None:
         """Until a signal comes."""
         from shiftboss.management.listener import listen
 
         try:
-            listen(home, socket, prefix)
+            listen(home, socket, prefix, takes_events=events)
         except (ShiftbossError, ConfigError, Error) as error:
             raise CommandError(str(error).strip()) from error

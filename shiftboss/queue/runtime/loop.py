@@ -17,20 +17,38 @@ class Loop:
     """Runs `run_once` every `every_seconds` until stopped; after an error it waits longer each time.
 
     Waits are up to 30 % shorter, so that processes spread. Where `run_once` answers True there is more to do, and
-    it is run again at once.
+    it is run again at once; so it is when `hint` is set, but after an error.
     """
 
-    def __init__(self, name: str, run_once: Callable[[], Awaitable[bool | None]], *, every_seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[], Awaitable[bool | None]],
+        *,
+        every_seconds: float,
+        hint: asyncio.Event | None = None,
+    ) -> None:
         self._name = name
         self._run_once = run_once
         self._every_seconds = every_seconds
+        self._hint = hint
         self._errors = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Loop until `stop` is set."""
         while not stop.is_set():
             if not await self._guarded():
-                await wait_for_event(stop, self._pause_seconds())
+                await self._pause(stop)
+
+    async def _pause(self, stop: asyncio.Event) -> None:
+        if self._hint is None or self._errors:
+            await wait_for_event(stop, self._pause_seconds())
+            return
+        waiting = [asyncio.create_task(event.wait()) for event in (stop, self._hint)]
+        await asyncio.wait(waiting, timeout=self._pause_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        self._hint.clear()
 
     async def _guarded(self) -> bool:
         try:
