@@ -182,14 +182,14 @@ def test_an_agent_that_hung_while_the_buffer_of_events_ran_over_tells_all_in_its
         assert first
         hung = psutil.Process(first.pid)
         hung.suspend()
-        for _ in range(3):
+        for _ in range(2):  # a third would be a crash loop, and held back
             before = host.pid_of("dies")
             [child] = wait_for(psutil.Process(before).children, seconds=START_SECONDS)
             child.kill()
             until(lambda before=before: host.pid_of("dies") != before)
         hung.resume()
-        until(lambda: len(lives("dies")) == 4)
-        assert [life.signal for life in lives("dies")] == [None, 9, 9, 9]
+        until(lambda: len(lives("dies")) == 3)
+        assert [life.signal for life in lives("dies")] == [None, 9, 9]
         until(lambda: "events.missed" in log.read_text())
         # It is asked for a successor, and what it was asked for is answered before it goes.
         order = Order(host="web-1", verb="restart", program="listener")
@@ -203,5 +203,5 @@ def test_an_agent_that_hung_while_the_buffer_of_events_ran_over_tells_all_in_its
         assert (before_it.ending, before_it.code) == ("code", 0)
         assert before_it.log
         assert "listener.stopped" in before_it.log
-        assert len(lives("dies")) == 4
+        assert len(lives("dies")) == 3
     making.empty()
