@@ -168,7 +168,7 @@ def ps(given: argparse.Namespace) -> int:
     if given.format == "json":
         print(as_json({"hosts": [_host_facts(row, ends, held) for row in found]}))
         return 0
-    heads = ("HOST", "PROGRAM", "STATE", "PID", "FOR", "MEMORY", "LAST END")
+    heads = ("HOST", "PROGRAM", "STATE", "PID", "FOR", "MEMORY", "CPU", "LAST END")
     cells = [
         (
             row.name,
@@ -177,12 +177,13 @@ def ps(given: argparse.Namespace) -> int:
             program["pid"],
             _age(program["since"]),
             None if program["memory_kb"] is None else f"{program['memory_kb'] / 1024:,.0f} MB",
+            None if program.get("cores") is None else f"{program['cores']:.2f}",
             _end(ends.get((row.name, program["name"]))),
         )
         for row in found
         for program in row.programs
     ]
-    print(table(heads, cells, right=frozenset({"PID", "FOR", "MEMORY"})) if cells else "no programs")
+    print(table(heads, cells, right=frozenset({"PID", "FOR", "MEMORY", "CPU"})) if cells else "no programs")
     for row in found:
         if not row.alive:
             silent = f"the agent of {cell(row.name)} is silent for {row.heartbeat_age_seconds:.0f} s"

@@ -94,7 +94,8 @@ class Seat:
     """A program of a host: what supervisord said of it last, the worker that it is, and what that has in hand.
 
     `since`: from when on it has been in its state, in seconds since 1970; None where nobody knows. `hidden` more
-    jobs are in its hand than are in `runs`. `held_until`: it crashes in a loop and is held back.
+    jobs are in its hand than are in `runs`. `memory_kb` and `cores`, those that it keeps busy now, are what all
+    takes that it has started. `held_until`: it crashes in a loop and is held back.
     """
 
     host: str
@@ -106,6 +107,7 @@ class Seat:
     since_seconds: float | None
     pool: str | None
     memory_kb: int | None
+    cores: float | None
     trouble: str | None
     version: str | None
     worker: WorkerRow | None
@@ -125,11 +127,6 @@ class Seat:
     def is_up(self) -> bool:
         """Whether a process of it was there."""
         return self.launcher is not None
-
-    @property
-    def cores(self) -> float | None:
-        """How many cores it has kept busy, where it is a worker that tells."""
-        return self.worker.cores if self.worker else None
 
     @property
     def sparkline(self) -> Sparkline:
@@ -319,6 +316,7 @@ def _seat(
         since_seconds=max(0.0, now - since) if since else None,
         pool=pool,
         memory_kb=program.get("memory_kb"),
+        cores=program.get("cores"),
         trouble=program.get("trouble"),
         version=version if is_up else None,
         worker=worker,

@@ -6,7 +6,7 @@ launchers' notes. What nobody has noted, and supervisord shows gone, has ended i
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from shiftboss.queue.store.processes import Life
 from shiftboss.supervisor_conf import control, incarnations, launcher
 from shiftboss.supervisor_conf.incarnations import Incarnation
+from shiftboss.supervisor_conf.taken import NOTHING, Taken
 
 SETTLE_SECONDS = 5.0
 """A program without a note is believed to have no launcher that can write once it has lived so long."""
@@ -71,6 +72,7 @@ class Watch:
         self._infos: dict[str, dict[str, Any]] = {}
         self._begun: set[Key] = set()
         self._bare: dict[str, Life] = {}
+        self._taken = Taken()
         self._pictures: list[dict[str, Any]] = []
 
     def look(self) -> Seen:
@@ -90,7 +92,7 @@ class Watch:
         lives = [one for one in told if one is not None]
         if trouble is None:
             lives += [(life, None) for life in self._of_bare(notes, now)]
-            self._pictures = [self._picture(info, notes) for info in self._infos.values()]
+            self._pictures = list(self._draw(notes))
         return Seen(self._pictures, trouble, lives, has_more=bool(later))
 
     def told(self, life: Life) -> None:
@@ -177,22 +179,27 @@ class Watch:
             log=self._log_of(log) if log else None,
         )
 
-    def _picture(self, info: Mapping[str, Any], notes: list[Incarnation]) -> dict[str, Any]:
-        launched = int(info["pid"])
-        own = (
-            {note.pid for note in notes if note.ended is None and note.launcher == launched} if launched else set()
-        )
-        pid = next(iter(own), None)
-        return {
-            "name": info["name"],
-            "state": info["statename"],
-            "pid": pid,
-            "launcher": launched or None,
-            "since": info["start"] if launched else info["stop"] or None,
-            "pool": self._pool_of(info["name"]),
-            "memory_kb": _memory_kb(pid),
-            "trouble": info["spawnerr"] or None,
+    def _draw(self, notes: list[Incarnation]) -> Iterator[dict[str, Any]]:
+        launchers = {int(info["pid"]) for info in self._infos.values()}
+        own = {
+            one.launcher: one.pid for one in notes if one.ended is None and one.pid and one.launcher in launchers
         }
+        taken = self._taken.look(own.values())
+        for info in self._infos.values():
+            launched = int(info["pid"])
+            pid = own.get(launched)
+            share = taken.get(pid, NOTHING) if pid else NOTHING
+            yield {
+                "name": info["name"],
+                "state": info["statename"],
+                "pid": pid,
+                "launcher": launched or None,
+                "since": info["start"] if launched else info["stop"] or None,
+                "pool": self._pool_of(info["name"]),
+                "memory_kb": share.memory_kb,
+                "cores": share.cores and round(share.cores, 3),
+                "trouble": info["spawnerr"] or None,
+            }
 
 
 def _key(life: Life) -> Key:
@@ -210,11 +217,3 @@ def is_launcher(pid: int) -> bool:
         os.kill(pid, 0)
         return True
     return False
-
-
-def _memory_kb(pid: int | None) -> int | None:
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1])
-    return None

@@ -118,7 +118,15 @@ def _hosts(by: Person) -> tuple[int, int]:
     worker = scenes.worker("elsewhere", host=HOST, pid=11, lease_seconds=600)
     execute("update shiftboss_worker set code_version = %s where id = %s", "v" * 80, worker)
     seen = [
-        {"name": PROGRAM, "state": "RUNNING", "pid": 11, "launcher": 10, "pool": "default", "memory_kb": 51_200},
+        {
+            "name": PROGRAM,
+            "state": "RUNNING",
+            "pid": 11,
+            "launcher": 10,
+            "pool": "default",
+            "memory_kb": 51_200,
+            "cores": 1.5,
+        },
         {"name": "worker-default-2", "state": "STOPPED", "pid": None, "launcher": None, "pool": "default"},
         {"name": "held", "state": "FATAL", "pid": None, "launcher": None, "trouble": "t" * 300},
         {"name": "w" * 90, "state": "BACKOFF", "pid": 3, "launcher": 2},

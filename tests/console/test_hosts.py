@@ -29,7 +29,14 @@ LONG_SECONDS = 3600.0
 """A lease that lasts for as long as any test does."""
 
 HOSTILE = "<script>alert(1)</script>\N{RIGHT-TO-LEFT OVERRIDE}\x1b[31m"
-WORKER = {"name": "worker-default-1", "pool": "default", "pid": 4711, "launcher": 4710, "memory_kb": 51_200}
+WORKER = {
+    "name": "worker-default-1",
+    "pool": "default",
+    "pid": 4711,
+    "launcher": 4710,
+    "memory_kb": 51_200,
+    "cores": 1.254,
+}
 
 
 def a_host(name: str = "web-1", *programs: dict[str, Any], trouble: str | None = None, **more: Any) -> int:
@@ -118,7 +125,7 @@ def test_a_program_is_told_with_what_it_uses_how_it_fared_and_what_it_has_in_han
     )
     text = page(browser)
     shown = row(text, "web-1/worker-default-1")
-    for words in ("running", "4711", "5\xa0min", "50.0 MiB", "v8", str(job_id), f"worker {worker}", "exit code 0"):
+    for words in ("running", "4711", "5\xa0min", "50.0 MiB", "1.25", "v8", str(job_id), f"worker {worker}", "exit code 0"):
         assert words.replace("\xa0", " ") in shown.replace("\xa0", " "), words
     assert "asked for" in shown
     assert 'aria-label="Ends by hour: 2 in the last 24 hours, 1 of them wanted by nobody"' in text

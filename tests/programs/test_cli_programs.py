@@ -19,7 +19,7 @@ from tests.store.sessions import Session
 pytestmark = [pytest.mark.requirement("L28", "B15"), COMMITTED]
 
 PROGRAMS = [
-    {"name": "web", "pool": None},
+    {"name": "web", "pool": None, "cores": 0.5},
     {"name": "worker-default-1", "pool": "default"},
     {"name": "worker-default-2", "pool": "default"},
     {"name": "worker-default-3", "pool": "default", "state": "STOPPED", "pid": None, "launcher": None},
@@ -80,9 +80,10 @@ def test_the_programs_of_hosts_are_listed_with_how_they_ended_last(sh: Shell, ag
     ran = sh("ps")
     assert (ran.code, ran.err) == (0, "")
     head, web, first, *_, third = ran.lines
-    assert head.split() == ["HOST", "PROGRAM", "STATE", "PID", "FOR", "MEMORY", "LAST", "END"]
+    assert head.split() == ["HOST", "PROGRAM", "STATE", "PID", "FOR", "MEMORY", "CPU", "LAST", "END"]
     assert web.split()[:4] == ["web-1", "web", "RUNNING", "2"]
     assert web.endswith("signal 9")
+    assert web.split()[5:8] == ["0", "MB", "0.50"]
     assert first.endswith("-")
     assert third.split()[2] == "STOPPED"
     [host] = sh("ps", "--format", "json").json["hosts"]

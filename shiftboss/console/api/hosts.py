@@ -128,7 +128,7 @@ def _program(seat: Seat) -> dict[str, Any]:
     return {
         **{
             name: getattr(seat, name)
-            for name in ("name", "state", "pid", "pool", "memory_kb", "trouble", "held_until")
+            for name in ("name", "state", "pid", "pool", "memory_kb", "cores", "trouble", "held_until")
         },
         "since": None if seat.since is None else datetime.fromtimestamp(seat.since, UTC),
         "code_version": seat.version,

@@ -568,7 +568,10 @@ class Program(Shown):
     pid: int | None
     since: datetime | None = Field(description="from when on it is in this state")
     pool: str | None = Field(description="of a worker")
-    memory_kb: int | None
+    memory_kb: int | None = Field(
+        description="held by it and all that it has started; what they share counts in each"
+    )
+    cores: float | None = Field(description="kept busy by it and all that it has started, over the last seconds")
     trouble: str | None = Field(description="why supervisord could not start it")
     held_until: datetime | None = Field(description="it crashes in a loop, and its agent holds it back until then")
     code_version: str | None
