@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from shiftboss.queue.runtime import usage
 
 PACE_SECONDS = 2.0
-"""Looks that come sooner are told what the last one was: many small processes cost something to look at."""
+"""Looks that come sooner are told what the last one was, but of new ones: to look at many costs something."""
 
 OVER_SECONDS = 6.0
 """Over so long the use of the processor is an average."""
@@ -37,12 +37,13 @@ class Taken:
         self._used: dict[int, deque[tuple[float, int]]] = {}
 
     def look(self, pids: Collection[int]) -> dict[int, Share]:
-        """What the processes of these pids take; one that is too new to be known is left out."""
+        """What the processes of these pids take."""
         now = self._clock()
+        known: Mapping[int, Share] = self._shares
         if self._looked_at is None or now - self._looked_at >= PACE_SECONDS:
-            self._looked_at = now
-            self._shares = {pid: self._share(pid, now) for pid in pids}
-            self._used = {pid: used for pid, used in self._used.items() if pid in self._shares}
+            self._looked_at, known = now, {}
+        self._shares = {pid: known[pid] if pid in known else self._share(pid, now) for pid in pids}
+        self._used = {pid: used for pid, used in self._used.items() if pid in self._shares}
         return self._shares
 
     def _share(self, pid: int, now: float) -> Share:

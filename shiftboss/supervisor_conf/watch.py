@@ -188,7 +188,7 @@ class Watch:
         for info in self._infos.values():
             launched = int(info["pid"])
             pid = own.get(launched)
-            share = taken.get(pid, NOTHING) if pid else NOTHING
+            share = taken[pid] if pid else NOTHING
             yield {
                 "name": info["name"],
                 "state": info["statename"],

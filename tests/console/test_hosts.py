@@ -125,7 +125,17 @@ def test_a_program_is_told_with_what_it_uses_how_it_fared_and_what_it_has_in_han
     )
     text = page(browser)
     shown = row(text, "web-1/worker-default-1")
-    for words in ("running", "4711", "5\xa0min", "50.0 MiB", "1.25", "v8", str(job_id), f"worker {worker}", "exit code 0"):
+    for words in (
+        "running",
+        "4711",
+        "5\xa0min",
+        "50.0 MiB",
+        "1.25",
+        "v8",
+        str(job_id),
+        f"worker {worker}",
+        "exit code 0",
+    ):
         assert words.replace("\xa0", " ") in shown.replace("\xa0", " "), words
     assert "asked for" in shown
     assert 'aria-label="Ends by hour: 2 in the last 24 hours, 1 of them wanted by nobody"' in text
