@@ -26,7 +26,7 @@ from shiftboss.console.rolls import facts, step_facts
 from shiftboss.permissions import PERMISSIONS, Act, Person, require
 from shiftboss.queue.store import hosts
 from shiftboss.queue.store.statement import run
-from shiftboss.supervisor_conf import control, installation, programs, readiness, render, updating
+from shiftboss.supervisor_conf import control, installation, programs, readiness, render, updating, written
 from shiftboss.supervisor_conf.updating import Wanted
 
 EXAMPLES = """\
@@ -36,8 +36,8 @@ examples:
   shiftboss deploy --apply --reason "two more workers" --code-version v42 --yes
 
 With the new code in its place, and after its migrations:
-  1. shows how the configuration of `shiftboss up` in the home differs from the settings; --apply writes it and has
-     supervisord read it
+  1. shows how the configuration of the home (that of `shiftboss up`, or what `shiftboss_supervisor_conf --output`
+     has written last) differs from the settings; --apply writes it and has supervisord read it
   2. refuses where migrations are missing
   3. restarts the workers of all pools on all hosts one after the other, as `shiftboss roll` does
   4. restarts the maintainers, consoles and agents of all hosts, unless --workers-only
@@ -108,12 +108,18 @@ def deploy(given: argparse.Namespace) -> int:
 
 
 def _wanted() -> Wanted | None:
-    """The configuration of the home, where `shiftboss up` runs it."""
+    """The configuration of the home, where `shiftboss up` runs it, or a supervisord that it was written for."""
     home = installation.home_folder()
     noted = installation.load(home)
-    if noted is None or not control.is_running(render.socket_path(home)):
+    if noted and control.is_running(render.socket_path(home)):
+        return updating.of_up(noted, programs.programs(conf.get(), noted))
+    found = written.load(home)
+    if found is None:
         return None
-    return updating.wanted(noted, programs.programs(conf.get(), noted))
+    file, by = found
+    if by.at is None or not control.is_running(by.at):
+        return None
+    return updating.of_written(file, by, by.at, by.programs(conf.get()))
 
 
 def _workers(person: Person) -> list[tuple[str, str]]:
@@ -138,7 +144,10 @@ def _tell(given: argparse.Namespace, wanted: Wanted | None, found: list[tuple[st
     else:
         where = installation.home_folder()
         if difference is None:
-            print(f"`shiftboss up` does not run in {where}: `shiftboss_supervisor_conf --check` compares others")
+            print(
+                f"nothing to compare: no supervisord runs that `shiftboss up` in {where}, or "
+                "`shiftboss_supervisor_conf --output` for it, has configured"
+            )
         else:
             print(difference or "the configuration is as the settings say", end="" if difference else "\n")
         print(f"{len(found)} workers would be restarted, one after the other:")

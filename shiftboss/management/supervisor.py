@@ -10,10 +10,10 @@ from typing import Any
 
 from shiftboss import conf
 from shiftboss.queue.errors import ShiftbossError
-from shiftboss.queue.launch import project_paths, settings_module
-from shiftboss.supervisor_conf import comparison, incarnations, installation, places, programs, render, systemd
+from shiftboss.supervisor_conf import comparison, installation, programs, render, systemd
 from shiftboss.supervisor_conf.foreground import CONFIGURATION
-from shiftboss.supervisor_conf.installation import Installation, write_private, write_whole
+from shiftboss.supervisor_conf.installation import write_whole
+from shiftboss.supervisor_conf.written import Written
 
 PREFIX = "shiftboss-"
 
@@ -106,97 +106,65 @@ def answer(given: Mapping[str, Any]) -> Answer:
     """Make the configuration, and print, write or compare it. Raises ShiftbossError, ConfigError."""
     _refuse_contradictions(given)
     home = (given["home"] or installation.home_folder()).absolute()
-    env_file = given["env_file"].absolute() if given["env_file"] else None
-    noted = None if given["include"] or given["format"] == "systemd" else installation.load(home)
-    if noted and (given["web"] or env_file):
+    by = _by(given, home)
+    if given["format"] == "systemd":
+        return _of_systemd(given, by)
+    noted = None if by.include else installation.load(home)
+    if noted and (by.web or by.env_file):
         raise NotWritten(
             f"`shiftboss up` runs in {home}, and takes neither --web nor --env-file: leave them out, or give "
             "another --home"
         )
-    wanted = noted or _deployment(home, given["web"])
-    found = programs.programs(
-        conf.get(),
-        wanted,
-        web=bool(noted or given["web"]),
-        listener=_listener(given),
-    )
-    made = _texts(given, wanted, found, is_noted=noted is not None, env_file=env_file)
+    found = programs.programs(conf.get(), noted) if noted else by.programs(conf.get())
+    text = render.render(noted, found) if noted else by.text(found)
     remarks = [f"as `shiftboss up` runs it in {home}"] if noted else []
+    output = given["output"] and given["output"].absolute()
     if given["check"]:
-        texts = {(given["output"] or home / CONFIGURATION): made[""]} if "" in made else _below(given, made)
-        different = comparison.of_files(texts)
-        if given["format"] == "supervisord" and not given["include"]:
+        different = comparison.of_files({output or home / CONFIGURATION: text})
+        if not by.include:
             different += comparison.of_running(render.socket_path(home), [program.name for program in found])
         return Answer(different, remarks, 1 if different else 0)
-    if given["output"] is None:
-        return Answer("\n".join(f"# --- {name}\n{text}" if name else text for name, text in made.items()), remarks)
+    if output is None:
+        return Answer(text, remarks)
     if noted:
         raise NotWritten(f"`shiftboss up` writes {home / CONFIGURATION} itself at each start: leave --output out")
-    return _write(given["output"].absolute(), made, wanted, found, remarks)
-
-
-def _write(
-    output: Path, made: Mapping[str, str], wanted: Installation, found: list[programs.Program], remarks: list[str]
-) -> Answer:
     try:
-        if "" in made:
-            places.make_home(wanted.home)
-            places.private_folder(wanted.logs)
-            incarnations.make_folders(wanted.home, found)
-            write_private(output, made[""])
-            return Answer(f"written: {output}", remarks)
-        for name, text in made.items():
-            # systemd tells everybody what is in a unit, and complains of one that not everybody may read.
-            write_whole(output / name, text, mode=0o644)
+        by.write(output, found)
     except OSError as problem:
         raise NotWritten(f"{output} cannot be written: {problem.strerror}") from None
-    return Answer("\n".join(f"written: {output / name}" for name in made), remarks)
+    return Answer(f"written: {output}", remarks)
 
 
-def _texts(
-    given: Mapping[str, Any],
-    wanted: Installation,
-    found: list[programs.Program],
-    *,
-    is_noted: bool,
-    env_file: Path | None,
-) -> dict[str, str]:
-    """The texts by the names of their files; one without a name is to be the file of `--output` itself."""
+def _by(given: Mapping[str, Any], home: Path) -> Written:
     prefix = PREFIX if given["prefix"] is None else given["prefix"]
-    if given["format"] == "systemd":
-        return systemd.units(wanted, found, prefix=prefix, user=_user(given["user"]), env_file=env_file)
-    if given["include"]:
-        surroundings = wanted.surroundings()
-        return {"": render.include(wanted, found, prefix=prefix, surroundings=surroundings, env_file=env_file)}
-    surroundings = {} if is_noted else wanted.surroundings()
-    return {"": render.render(wanted, found, surroundings=surroundings, env_file=env_file)}
-
-
-def _below(given: Mapping[str, Any], made: Mapping[str, str]) -> dict[Path, str]:
-    return {given["output"].absolute() / name: text for name, text in made.items()}
-
-
-def _listener(given: Mapping[str, Any]) -> list[str] | None:
-    """The options of the agent; None where there is no supervisord that it could look at."""
-    if given["format"] == "systemd" or (given["include"] and given["socket"] is None):
-        return None
-    if not given["include"]:
-        return []  # that of the home
-    prefix = PREFIX if given["prefix"] is None else given["prefix"]
-    return ["--socket", str(given["socket"].absolute()), f"--prefix={prefix}"]
-
-
-def _deployment(home: Path, web: tuple[str, int] | None) -> Installation:
-    host, port = web or ("", 0)
-    return Installation(
+    return Written(
         home=home,
-        settings=settings_module(),
-        path=tuple(dict.fromkeys([*project_paths(), str(places.CODE)])),
-        database_url=None,
-        embedded=False,
-        host=host,
-        port=port,
+        include=given["include"],
+        prefix=prefix if given["include"] else "",
+        socket=given["socket"] and given["socket"].absolute(),
+        web=given["web"],
+        env_file=given["env_file"] and given["env_file"].absolute(),
     )
+
+
+def _of_systemd(given: Mapping[str, Any], by: Written) -> Answer:
+    prefix = PREFIX if given["prefix"] is None else given["prefix"]
+    wanted = by.installation
+    found = programs.programs(conf.get(), wanted, web=by.web is not None, listener=None)
+    made = systemd.units(wanted, found, prefix=prefix, user=_user(given["user"]), env_file=by.env_file)
+    if given["output"] is None:
+        return Answer("\n".join(f"# --- {name}\n{text}" for name, text in made.items()))
+    files = {given["output"].absolute() / name: text for name, text in made.items()}
+    if given["check"]:
+        different = comparison.of_files(files)
+        return Answer(different, code=1 if different else 0)
+    try:
+        for file, text in files.items():
+            # systemd tells everybody what is in a unit, and complains of one that not everybody may read.
+            write_whole(file, text, mode=0o644)
+    except OSError as problem:
+        raise NotWritten(f"{given['output'].absolute()} cannot be written: {problem.strerror}") from None
+    return Answer("\n".join(f"written: {file}" for file in files))
 
 
 def _refuse_contradictions(given: Mapping[str, Any]) -> None:

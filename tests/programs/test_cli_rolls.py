@@ -3,15 +3,18 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shiftboss import conf
 from shiftboss.cli import rolls as commanded
 from shiftboss.queue.errors import SchemaTooOld
 from shiftboss.queue.store import commands, rolls
 from shiftboss.queue.store.rolls import Move, Step
 from shiftboss.queue.store.statement import run
+from shiftboss.supervisor_conf.written import Written
 from tests.programs.shell import Shell
 from tests.store import making
 from tests.store.conftest import COMMITTED
@@ -196,6 +199,27 @@ def test_an_agent_that_only_its_host_can_restart_stays(sh: Shell, agent: Agent) 
     agent.refuses = "listener"
     ran = sh("deploy", *WHY, "--yes")
     assert (ran.code, ran.lines[-1]) == (0, "listener on web-1: not done: restart it on its host")
+
+
+def test_a_deploy_compares_what_was_written_for_a_supervisord_of_ones_own(
+    sh: Shell, agent: Agent, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr("shiftboss.supervisor_conf.control.is_running", lambda at: asked.append(at) or True)
+    file, by = (
+        tmp_path / "ours.conf",
+        Written(home=home, include=True, prefix="sb-", socket=tmp_path / "their.sock"),
+    )
+    assert sh("deploy", "--dry-run").lines[0].startswith("nothing to compare: no supervisord runs that")
+    by.write(file, by.programs(conf.get()))
+    assert sh("deploy", "--dry-run").lines[0] == "the configuration is as the settings say"
+    assert set(asked) == {by.socket}
+    file.write_text(file.read_text().replace("[program:sb-maintainer]", "[program:sb-forgotten]"))
+    planned = sh("deploy", "--dry-run")
+    assert planned.code == 1
+    assert {"-[program:sb-forgotten]", "+[program:sb-maintainer]"} <= set(planned.lines)
+    refused = sh("deploy", *WHY, "--yes")
+    assert (refused.code, "--apply writes it" in refused.err) == (1, True)
 
 
 def test_a_deploy_that_stops_touches_nothing_else(sh: Shell, agent: Agent) -> None:
