@@ -49,6 +49,7 @@ class Act(StrEnum):
     START_PROGRAM = "start_program"
     DRAIN_PROGRAM = "drain_program"
     STOP_PROGRAM = "stop_program"
+    KILL_PROGRAM = "kill_program"
     RESTART_PROGRAM = "restart_program"
     RELEASE_PROGRAM = "release_program"
     TAIL_PROGRAM = "tail_program"
@@ -83,6 +84,7 @@ PERMISSIONS: dict[Act, str] = {
     Act.START_PROGRAM: "shiftboss.start_program",
     Act.DRAIN_PROGRAM: "shiftboss.drain_program",
     Act.STOP_PROGRAM: "shiftboss.stop_program",
+    Act.KILL_PROGRAM: "shiftboss.kill_program",
     Act.RESTART_PROGRAM: "shiftboss.restart_program",
     Act.RELEASE_PROGRAM: "shiftboss.release_program",
     Act.TAIL_PROGRAM: "shiftboss.tail_program",
@@ -104,13 +106,15 @@ NEED_REASON = frozenset(
         *(Act.CANCEL, Act.DISCARD, Act.QUARANTINE, Act.PAUSE, Act.LIMIT, Act.PURGE),
         *(Act.PAUSE_BACKFILL, Act.CANCEL_BACKFILL),
         *(Act.DRAIN_WORKER, Act.STOP_WORKER),
-        *(Act.DRAIN_PROGRAM, Act.STOP_PROGRAM, Act.RESTART_PROGRAM, Act.SCALE_POOL),
+        *(Act.DRAIN_PROGRAM, Act.STOP_PROGRAM, Act.KILL_PROGRAM, Act.RESTART_PROGRAM, Act.SCALE_POOL),
         *(Act.ROLL_POOL, Act.CANCEL_ROLL),
     }
 )
 """Acts that stop or destroy something: they are not done without a reason."""
 
-ADMINS_ACTS = frozenset({Act.PURGE, Act.STOP_WORKER, Act.STOP_PROGRAM, Act.CREATE_TOKEN, Act.REVOKE_TOKEN})
+ADMINS_ACTS = frozenset(
+    {Act.PURGE, Act.STOP_WORKER, Act.STOP_PROGRAM, Act.KILL_PROGRAM, Act.CREATE_TOKEN, Act.REVOKE_TOKEN}
+)
 """Acts that concern the installation and not its daily work, or cut off all that a worker runs."""
 
 _OPERATORS = frozenset(

@@ -39,6 +39,7 @@ from shiftboss.acts.performing import Acted as Acted
 from shiftboss.acts.performing import Deed as Deed
 from shiftboss.acts.performing import perform as perform
 from shiftboss.acts.programs import drain_program as drain_program
+from shiftboss.acts.programs import kill_program as kill_program
 from shiftboss.acts.programs import release_program as release_program
 from shiftboss.acts.programs import restart_program as restart_program
 from shiftboss.acts.programs import scale_pool as scale_pool

@@ -14,6 +14,7 @@ WORDS = {
     Act.START_PROGRAM: "start",
     Act.DRAIN_PROGRAM: "drain",
     Act.STOP_PROGRAM: "stop",
+    Act.KILL_PROGRAM: "kill",
     Act.RESTART_PROGRAM: "restart",
     Act.TAIL_PROGRAM: "tail",
     Act.SCALE_POOL: "scale",
@@ -47,6 +48,11 @@ def drain_program(host: str, program: str, *, by: Person, reason: str, request_i
 def stop_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
     """Ask a host to stop a program now, and to leave it down: a worker gives back what it runs."""
     return _ask(Act.STOP_PROGRAM, host, program, by, reason, request_id)
+
+
+def kill_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:
+    """Ask a host to end a program at once that was asked to stop and does not: what it runs is lost."""
+    return _ask(Act.KILL_PROGRAM, host, program, by, reason, request_id)
 
 
 def restart_program(host: str, program: str, *, by: Person, reason: str, request_id: str | None = None) -> Acted:

@@ -18,7 +18,10 @@ from shiftboss.queue.errors import Busy, InvalidJob, KeyHeld, MovedOn, NoSuchJob
 Answer = TypeVar("Answer")
 
 FINAL_ACTS = frozenset(
-    {Act.CANCEL, Act.DISCARD, Act.PURGE, Act.CANCEL_BACKFILL, Act.STOP_WORKER, Act.STOP_PROGRAM}
+    {
+        *(Act.CANCEL, Act.DISCARD, Act.PURGE, Act.CANCEL_BACKFILL),
+        *(Act.STOP_WORKER, Act.STOP_PROGRAM, Act.KILL_PROGRAM),
+    }
 )
 """Acts that no other act takes back: they are asked about first."""
 

@@ -111,6 +111,19 @@ examples:
   shiftboss stop worker-default-1 --reason "its jobs hang" --yes
 """,
     ),
+    Act.KILL_PROGRAM: (
+        "kill",
+        acts.kill_program,
+        "End programs at once that were asked to stop and do not",
+        """\
+examples:
+  shiftboss kill worker-default-1 --reason "it has not stopped for ten minutes"
+  shiftboss kill worker-default-1 --host web-1 --reason "it hangs" --yes
+
+Only for what is STOPPING in `shiftboss ps`. Nothing is given back: what a worker ran comes back once its leases
+are over, and has lost that run.
+""",
+    ),
     Act.RESTART_PROGRAM: (
         "restart",
         acts.restart_program,

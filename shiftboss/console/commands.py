@@ -23,6 +23,8 @@ def title(row: CommandRow) -> str:
             return _("Drain %(program)s") % {"program": name}
         case "stop":
             return _("Stop %(program)s") % {"program": name}
+        case "kill":
+            return _("Kill %(program)s") % {"program": name}
         case "restart":
             return _("Restart %(program)s") % {"program": name}
         case "tail":

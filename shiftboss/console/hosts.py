@@ -338,8 +338,8 @@ def _shares(host: str, seats: Iterable[Seat]) -> list[Share]:
     ]
 
 
-ON_PROGRAM = (Act.START_PROGRAM, Act.RESTART_PROGRAM, Act.DRAIN_PROGRAM, Act.STOP_PROGRAM)
-"""Acts on a program, in the order of their buttons."""
+ON_PROGRAM = (Act.RESTART_PROGRAM, Act.DRAIN_PROGRAM, Act.STOP_PROGRAM)
+"""Acts on a program that is up, in the order of their buttons."""
 
 
 def offered(seat: Seat, host: HostRow, *, to: Person) -> list[Act]:
@@ -351,7 +351,7 @@ def offered(seat: Seat, host: HostRow, *, to: Person) -> list[Act]:
     elif seat.name in UNTOUCHABLE:
         possible = []
     else:
-        possible = [act for act in ON_PROGRAM if act is not Act.START_PROGRAM]
+        possible = [*ON_PROGRAM, Act.KILL_PROGRAM] if seat.state == "STOPPING" else list(ON_PROGRAM)
     if seat.held_until is not None:
         possible = [Act.RELEASE_PROGRAM, *possible]  # also of a host that is silent: its next agent starts it
     return [act for act in possible if to.may(act)]

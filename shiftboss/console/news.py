@@ -139,6 +139,8 @@ def _template(act: Act, before: str | None, after: str | None) -> str:
             return _("{host} is asked to drain {thing}. {command}")
         case Act.STOP_PROGRAM, _before, _after:
             return _("{host} is asked to stop {thing}. {command}")
+        case Act.KILL_PROGRAM, _before, _after:
+            return _("{host} is asked to kill {thing}. {command}")
         case Act.RESTART_PROGRAM, _before, _after:
             return _("{host} is asked to restart {thing}. {command}")
         case Act.RELEASE_PROGRAM, _before, _after:

@@ -87,6 +87,7 @@ ACTS: dict[str, Promise] = {
     Act.START_PROGRAM: pgettext_lazy("act", "Start program"),
     Act.DRAIN_PROGRAM: pgettext_lazy("act", "Drain program"),
     Act.STOP_PROGRAM: pgettext_lazy("act", "Stop program"),
+    Act.KILL_PROGRAM: pgettext_lazy("act", "Kill program"),
     Act.RESTART_PROGRAM: pgettext_lazy("act", "Restart program"),
     Act.RELEASE_PROGRAM: pgettext_lazy("act", "Release program"),
     Act.TAIL_PROGRAM: pgettext_lazy("act", "Show log"),
@@ -125,6 +126,7 @@ PROGRAM_BUTTONS: dict[str, Promise] = {
     Act.RELEASE_PROGRAM: pgettext_lazy("act", "Release"),
     Act.DRAIN_PROGRAM: pgettext_lazy("act", "Drain"),
     Act.STOP_PROGRAM: pgettext_lazy("act", "Stop"),
+    Act.KILL_PROGRAM: pgettext_lazy("act", "Kill"),
     Act.TAIL_PROGRAM: pgettext_lazy("act", "Log"),
     Act.SCALE_POOL: pgettext_lazy("act", "Scale"),
 }

@@ -404,6 +404,7 @@ class Host(Window):
         # One for each act; `shiftboss.acts` asks for them.
         permissions = [
             ("drain_program", "Can drain programs of hosts"),
+            ("kill_program", "Can kill programs of hosts that do not stop"),
             ("release_program", "Can release programs that are held back"),
             ("restart_program", "Can restart programs of hosts"),
             ("scale_pool", "Can scale pools of workers"),

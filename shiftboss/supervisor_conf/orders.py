@@ -17,6 +17,7 @@ from typing import Any
 from shiftboss.queue.errors import ShiftbossError
 from shiftboss.queue.store.commands import Claim
 from shiftboss.supervisor_conf import control
+from shiftboss.supervisor_conf.killing import kill_below
 from shiftboss.supervisor_conf.watch import is_launcher
 
 POLL_SECONDS = 0.1
@@ -24,11 +25,14 @@ REMEMBERED = 1000
 START_SECONDS = 60.0
 """A program is given so long to be running; most wait at the gate, which counts as running."""
 
+KILL_SECONDS = 20.0
+"""What is killed is gone at once, but where the kernel holds it, as in a read of a disk that does not answer."""
+
 UNTOUCHABLE = {
     "listener": "it is the one that does what is asked here: restart it on its host",
     "postgres": "it holds the record itself: stop it on its host, with all that needs it",
 }
-"""Programs that are neither drained nor stopped nor restarted from afar, and why."""
+"""Programs that are neither drained, stopped, killed nor restarted from afar, and why."""
 
 Say = Callable[[str], None]
 
@@ -69,7 +73,7 @@ class Orders:
         name = claim.program or ""
         self._known(name)
         why = UNTOUCHABLE.get(name.removeprefix(self.prefix))
-        if why and claim.verb in ("drain", "stop", "restart"):
+        if why and claim.verb in ("drain", "stop", "kill", "restart"):
             raise OrderFailed(f"{name} cannot be asked to {claim.verb}: {why}")
         match claim.verb:
             case "start":
@@ -78,6 +82,8 @@ class Orders:
                 return self._stop([name], say)
             case "stop":
                 return self._stop([name], say, at_once=True)
+            case "kill":
+                return self._kill(name, say)
             case "restart":
                 self._stop([name], say)
                 return self._start([name], say)
@@ -143,6 +149,27 @@ class Orders:
             return not any(infos[name]["pid"] for name in names)
 
         return self._until(down, names, say, "stop", self.stop_seconds)
+
+    def _kill(self, name: str, say: Say) -> dict[str, Any]:
+        """End a program at once that was asked to stop and has not yet."""
+        info = self._known(name)
+        if info["statename"] != "STOPPING":
+            raise OrderFailed(
+                f"{name} is {info['statename'].lower()}: only what is asked to stop, and does not, is killed"
+            )
+        launcher = int(info["pid"])
+        self.stopped.append((name, launcher))
+
+        def is_gone(infos: Mapping[str, Mapping[str, Any]]) -> bool:
+            if infos[name]["pid"] != launcher:
+                return True
+            try:
+                kill_below(launcher)
+            except PermissionError:
+                raise OrderFailed(f"{name} runs as a user whose programs this agent may not kill") from None
+            return False
+
+        return self._until(is_gone, [name], say, "end", KILL_SECONDS)
 
     def _until(
         self,

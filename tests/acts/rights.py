@@ -33,6 +33,7 @@ stop_worker     .         .         .      .       .         yes    yes        .
 start_program   .         .         .      .       yes       yes    yes        .         .        yes
 drain_program   .         .         .      .       yes       yes    yes        .         .        yes
 stop_program    .         .         .      .       .         yes    yes        .         .        .
+kill_program    .         .         .      .       .         yes    yes        .         .        .
 restart_program .         .         .      .       yes       yes    yes        .         .        yes
 release_program .         .         .      .       yes       yes    yes        .         .        yes
 tail_program    .         .         .      .       yes       yes    yes        .         .        yes

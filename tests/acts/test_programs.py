@@ -23,6 +23,7 @@ ON_PROGRAMS: dict[Act, Callable[..., Acted]] = {
     Act.START_PROGRAM: acts.start_program,
     Act.DRAIN_PROGRAM: acts.drain_program,
     Act.STOP_PROGRAM: acts.stop_program,
+    Act.KILL_PROGRAM: acts.kill_program,
     Act.RESTART_PROGRAM: acts.restart_program,
     Act.TAIL_PROGRAM: acts.tail_program,
 }

@@ -130,6 +130,7 @@ def _hosts(by: Person) -> tuple[int, int]:
         {"name": "worker-default-2", "state": "STOPPED", "pid": None, "launcher": None, "pool": "default"},
         {"name": "held", "state": "FATAL", "pid": None, "launcher": None, "trouble": "t" * 300},
         {"name": "w" * 90, "state": "BACKOFF", "pid": 3, "launcher": 2},
+        {"name": "deaf", "state": "STOPPING", "pid": 5, "launcher": 4},
     ]
     fences = {}
     for name, trouble in (
@@ -253,6 +254,7 @@ ASKED: dict[str, tuple[str, str]] = {
     "program-stops": (OF_PROGRAM, f"{OF_PROGRAM}stops/"),
     "program-starts": ("/hosts/{host}/held/", "/hosts/{host}/held/starts/"),
     "program-releases": ("/hosts/{host}/held/", "/hosts/{host}/held/releases/"),
+    "program-kills": ("/hosts/{host}/deaf/", "/hosts/{host}/deaf/kills/"),
     "roll-beginnings": ("/rolls/", "/rolls/beginnings/"),
     "roll-cancellations": ("/rolls/{roll}/", "/rolls/{roll}/cancellations/"),
     "pool-scales": ("/hosts/", "/hosts/{host}/pools/default/scales/"),

@@ -151,7 +151,9 @@ def test_no_form_above_a_page_breaks_a_rule_and_the_keyboard_opens_and_leaves_it
     looked_at: Page, operator: User
 ) -> None:
     there, page = corners(operator), looked_at
-    operator.user_permissions.add(*Permission.objects.filter(codename__in=["stop_worker", "stop_program"]))
+    operator.user_permissions.add(
+        *Permission.objects.filter(codename__in=["stop_worker", "stop_program", "kill_program"])
+    )
     found: dict[str, list[str]] = {}
     for where, names in groupby(ASKED, lambda name: ASKED[name][0]):
         page.goto(there.at(where))

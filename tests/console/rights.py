@@ -54,6 +54,7 @@ program-starts          login      .         .      .       yes       yes    sta
 program-restarts        login      .         .      .       yes       yes    restart_program   act
 program-drains          login      .         .      .       yes       yes    drain_program     act
 program-stops           login      .         .      .       .         yes    stop_program      act
+program-kills           login      .         .      .       .         yes    kill_program      act
 pool-scales             login      .         .      .       yes       yes    scale_pool        act
 command                 login      .         .      yes     yes       yes    view_job
 rolls                   login      .         .      yes     yes       yes    view_job

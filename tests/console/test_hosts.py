@@ -373,6 +373,12 @@ def test_what_makes_no_sense_now_is_not_offered_and_not_done(
     assert "shiftboss.stop_program" in page(browser, "/hosts/web-1/web/stops/", status=403)
     assert "stops/" in page(admin, "/hosts/web-1/web/")
     assert "restarts/" not in page(viewer, "/hosts/web-1/web/")
+    assert "kills/" not in page(admin, "/hosts/web-1/web/")
+    assert "is not for a program as this one stands now" in page(admin, "/hosts/web-1/web/kills/", status=409)
+    a_host("web-2", {"name": "web", "state": "STOPPING"})
+    assert "kills/" in page(admin, "/hosts/web-2/web/")
+    assert "kills/" not in page(browser, "/hosts/web-2/web/")
+    assert "shiftboss.kill_program" in page(browser, "/hosts/web-2/web/kills/", status=403)
     for wanted, unwanted, program in (("starts/", "restarts/", "down"), ("restarts/", 'starts/"', "web")):
         text = page(browser, f"/hosts/web-1/{program}/")
         assert f"/hosts/web-1/{program}/{wanted}" in text

@@ -123,6 +123,9 @@ def of_an_operation(scene: test_rights.Scene) -> Opened:
     return Opened(path={"operation": done.operation})
 
 
+STATES_OF_PROGRAMS = {Act.START_PROGRAM: "STOPPED", Act.KILL_PROGRAM: "STOPPING"}
+"""Of programs to which these acts can be done."""
+
 SUBJECTS: dict[str, Subject] = {
     "job": of_a_job(Act.CANCEL),
     "worker": of_a_worker,
@@ -143,9 +146,7 @@ SUBJECTS: dict[str, Subject] = {
     **{f"backfill-{one.resource}": of_a_backfill(one.act) for one in backfills.ACTS},
     **{f"worker-{one.resource}": of_a_worker for one in workers.ORDERS},
     **{
-        f"program-{one.resource}": of_a_program(
-            one.resource, "STOPPED" if one.act is Act.START_PROGRAM else "RUNNING"
-        )
+        f"program-{one.resource}": of_a_program(one.resource, STATES_OF_PROGRAMS.get(one.act, "RUNNING"))
         for one in programs.ACTS
     },
     **{name: of_a_queue(act) for act, (name, _) in test_rights.ON_QUEUES.items()},

@@ -122,7 +122,7 @@ def test_what_a_host_runs_short_of_is_told(sh: Shell, agent: Answering) -> None:
     assert (host["resources"], host["short_of"]) == (full, [{"kind": "disk", "of": "home", "percent": 99}])
 
 
-@pytest.mark.parametrize("verb", ["start", "drain", "stop", "restart"])
+@pytest.mark.parametrize("verb", ["start", "drain", "stop", "kill", "restart"])
 def test_a_program_is_acted_on_and_the_end_is_waited_for(sh: Shell, agent: Answering, verb: str) -> None:
     ran = sh(verb, "web", *WHY, "--yes")
     assert (ran.code, ran.lines) == (0, ["web on web-1: web running"])
@@ -189,6 +189,7 @@ def test_where_two_hosts_have_it_one_has_to_be_named(sh: Shell, agent: Answering
         ("restart", "web", "--pool", "default", *WHY),
         ("restart", "web"),
         ("stop", "web", *WHY),
+        ("kill", "web", *WHY),
         ("scale", "default", "-1", *WHY),
     ],
 )

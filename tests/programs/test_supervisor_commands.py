@@ -35,12 +35,14 @@ pytestmark = [pytest.mark.requirement("L28", "B15"), COMMITTED]
 DRAINS = (
     "n=0; trap 'n=$((n+1)); echo term $n; [ $n = 2 ] && exit 0' TERM; echo token=abc; while :; do sleep 0.05; done"
 )
+DEAF = "trap '' TERM; sleep 600 & setsid sleep 600 & while :; do sleep 0.1; done"
 FOUND = [
     program("worker-default-1", DRAINS, restart=True),
     program("worker-default-2", "exec sleep 600", restart=True, autostart=False),
     program("web", "exec sleep 600", restart=True),
     program("fails", "exit 7", autostart=False, start_seconds=1),
     program("listener", "exec sleep 600"),
+    replace(program("deaf", DEAF, autostart=False, restart=True), stop_seconds=600),
 ]
 
 
@@ -153,6 +155,44 @@ def test_who_drains_is_waited_for_and_holds_up_nothing_else_until_it_is_stopped(
     assert (life.code, life.asked) == (0, True)
 
 
+def test_what_does_not_stop_is_killed_with_all_that_it_has_started_and_its_end_is_known(
+    host: Supervisord, agent: Watching
+) -> None:
+    done(agent, asked("start", "deaf"))
+    why = refused(agent, asked("kill", "deaf"))
+    assert why == "deaf is running: only what is asked to stop, and does not, is killed"
+    started = wait_for(
+        lambda: len(found := psutil.Process(host.pid_of("deaf")).children(recursive=True)) >= 3 and found,
+        seconds=START_SECONDS,
+    )
+    draining = asked("drain", "deaf")
+    wait_for(
+        lambda: until(agent, draining, "claimed") and host.programs()["deaf"]["statename"] == "STOPPING",
+        seconds=START_SECONDS,
+    )
+    assert done(agent, asked("kill", "deaf")) == {"states": {"deaf": "STOPPED"}}
+    assert done(agent, draining) == {"states": {"deaf": "STOPPED"}}
+    wait_for(lambda: not any(map(runs, started)), seconds=START_SECONDS)
+    [life] = agent.until(lambda found: found["deaf"][0].ended_at and found["deaf"])
+    assert (life.ending, life.signal, life.asked) == ("signal", signal.SIGKILL, True)
+    why = refused(agent, asked("kill", "deaf"))
+    assert why.startswith("deaf is stopped: ")
+
+
+def test_who_may_not_kill_says_so(host: Supervisord, agent: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
+    def may_not(launcher: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("shiftboss.supervisor_conf.orders.kill_below", may_not)
+    draining = asked("drain", "worker-default-1")
+    wait_for(
+        lambda: until(agent, draining, "claimed") and told(draining).progress == "worker-default-1 is stopping",
+        seconds=START_SECONDS,
+    )
+    why = refused(agent, asked("kill", "worker-default-1"))
+    assert why == "worker-default-1 runs as a user whose programs this agent may not kill"
+
+
 @pytest.mark.requirement("L31")
 def test_a_pool_is_scaled_within_its_settings(host: Supervisord, agent: Watching) -> None:
     before = host.pid_of("worker-default-1")
@@ -221,7 +261,7 @@ def test_a_pool_grows_where_jobs_wait_and_shrinks_where_none_does(host: Supervis
 
 def test_what_does_not_stay_up_is_said_to_have_failed(host: Supervisord, agent: Watching) -> None:
     assert refused(agent, asked("start", "fails")) == "fails does not stay up: see its log"
-    assert agent.until(lambda found: found.get("fails"))[-1].code == 7
+    assert agent.until(lambda found: found.get("fails") and found["fails"][-1].code == 7)
 
 
 def test_a_log_is_seen_without_secrets(host: Supervisord, agent: Watching) -> None:
@@ -231,7 +271,7 @@ def test_a_log_is_seen_without_secrets(host: Supervisord, agent: Watching) -> No
 
 
 def test_the_agent_does_not_cut_the_branch_that_it_sits_on(host: Supervisord, agent: Watching) -> None:
-    for verb in ("drain", "stop", "restart"):
+    for verb in ("drain", "stop", "kill", "restart"):
         assert refused(agent, asked(verb, "listener")).endswith(UNTOUCHABLE["listener"])
     assert host.programs()["listener"]["statename"] == "RUNNING"
 
@@ -239,7 +279,7 @@ def test_the_agent_does_not_cut_the_branch_that_it_sits_on(host: Supervisord, ag
 @pytest.mark.parametrize(
     ("claim", "why"),
     [
-        (Claim(1, "start", "no-such", None, None), "no program 'no-such' here: there is fails, listener, web"),
+        (Claim(1, "start", "no-such", None, None), "no program 'no-such' here: there is deaf, fails, listener"),
         (Claim(1, "start", "/bin/sh", None, None), "no program '/bin/sh'"),
         (Claim(1, "scale", None, "heavy", 1), "no pool 'heavy' in the settings"),
         (Claim(1, "reboot", "web", None, None), "'reboot' is nothing"),

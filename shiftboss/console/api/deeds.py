@@ -321,6 +321,13 @@ _on_program(
     "It is stopped now and stays down; a worker gives back what it runs.",
 )
 _on_program(
+    Act.KILL_PROGRAM,
+    acts.kill_program,
+    "kill",
+    "Kill a program",
+    "Only one that was asked to stop and has not ended. What a worker ran comes back once its leases are over.",
+)
+_on_program(
     Act.RESTART_PROGRAM,
     acts.restart_program,
     "restart",

@@ -85,6 +85,16 @@ ACTS = (
         ),
         perform=acts.stop_program,
     ),
+    ProgramAct(
+        act=Act.KILL_PROGRAM,
+        resource="kills",
+        question=_("Kill %(program)s on %(host)s?"),
+        effect=_(
+            "It was asked to stop and has not ended yet. It is ended at once, with all that it has started."
+            " Nothing is given back: what a worker ran comes back once its leases are over, and has lost that run."
+        ),
+        perform=acts.kill_program,
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from psycopg import errors as pg
 from shiftboss.queue.errors import SchemaTooOld, UnsupportedDatabase
 from shiftboss.queue.store.statement import Statement, Verb
 
-NEWEST_MIGRATION = "0011_resources"
+NEWEST_MIGRATION = "0012_kill"
 """The migration that this version needs; a newer one in the database is fine."""
 
 OLDEST_SERVER = 150000
