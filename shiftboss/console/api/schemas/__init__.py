@@ -8,7 +8,6 @@ from shiftboss.console.api.schemas.acts import Problem as Problem
 from shiftboss.console.api.schemas.acts import Revealed as Revealed
 from shiftboss.console.api.schemas.backfills import Backfill as Backfill
 from shiftboss.console.api.schemas.backfills import Backfills as Backfills
-from shiftboss.console.api.schemas.base import Shown as Shown
 from shiftboss.console.api.schemas.hosts import Command as Command
 from shiftboss.console.api.schemas.hosts import Host as Host
 from shiftboss.console.api.schemas.hosts import Hosts as Hosts
@@ -22,6 +21,7 @@ from shiftboss.console.api.schemas.jobs import JobDetail as JobDetail
 from shiftboss.console.api.schemas.jobs import Jobs as Jobs
 from shiftboss.console.api.schemas.queues import Queues as Queues
 from shiftboss.console.api.schemas.queues import Status as Status
+from shiftboss.console.api.schemas.strict import Shown as Shown
 from shiftboss.console.api.schemas.wishes import Edit as Edit
 from shiftboss.console.api.schemas.wishes import OnLimit as OnLimit
 from shiftboss.console.api.schemas.wishes import OnMany as OnMany

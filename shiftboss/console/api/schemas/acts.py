@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from shiftboss.console.api.schemas.base import Id, Json, Shown
+from shiftboss.console.api.schemas.strict import Id, Json, Shown
 
 
 class Acted(Shown):

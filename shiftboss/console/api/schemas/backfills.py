@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from shiftboss.console.api.schemas.base import Id, Shown
+from shiftboss.console.api.schemas.strict import Id, Shown
 
 
 class Backfill(Shown):

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from shiftboss.console.api.schemas.base import Id, Shown
+from shiftboss.console.api.schemas.strict import Id, Shown
 
 
 class Ends(Shown):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from shiftboss.console.api.schemas.base import Id, Json, Shown
+from shiftboss.console.api.schemas.strict import Id, Json, Shown
 
 
 class Job(Shown):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shiftboss.console.api.schemas.base import Shown
+from shiftboss.console.api.schemas.strict import Shown
 from shiftboss.console.api.schemas.workers import Worker
 
 

@@ -7,7 +7,7 @@ from ninja import Schema
 from pydantic import AwareDatetime, BeforeValidator, Field, StrictInt, StrictStr
 
 from shiftboss.acts import MAX_REASON_LENGTH, MOST, LimitWord, Revision
-from shiftboss.console.api.schemas.base import Given, Id
+from shiftboss.console.api.schemas.strict import Given, Id
 from shiftboss.console.roster import STATES
 from shiftboss.queue.store.backfill import PAGE as BACKFILLS
 from shiftboss.queue.store.queues import MAX_CONCURRENCY

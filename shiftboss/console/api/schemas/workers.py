@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from shiftboss.console.api.schemas.base import Id, Json, Shown
+from shiftboss.console.api.schemas.strict import Id, Json, Shown
 
 
 class Lent(Shown):
