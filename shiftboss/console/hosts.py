@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 
 from shiftboss.console.figures import Sparkline
 from shiftboss.console.filters import BadFilter
-from shiftboss.permissions import Act, Person
 from shiftboss.queue.store.holds import HoldRow
 from shiftboss.queue.store.hosts import HostRow
 from shiftboss.queue.store.programs import History
@@ -336,22 +335,3 @@ def _shares(host: str, seats: Iterable[Seat]) -> list[Share]:
     return [
         Share(host, pool, sum(seat.is_up for seat in of_it), len(of_it)) for pool, of_it in sorted(pools.items())
     ]
-
-
-ON_PROGRAM = (Act.RESTART_PROGRAM, Act.DRAIN_PROGRAM, Act.STOP_PROGRAM)
-"""Acts on a program that is up, in the order of their buttons."""
-
-
-def offered(seat: Seat, host: HostRow, *, to: Person) -> list[Act]:
-    """What this person may ask of a program as it stands. Of a host that nobody hears nothing can be asked."""
-    if not host.alive:
-        possible = []
-    elif seat.state in DOWN:
-        possible = [Act.START_PROGRAM]
-    elif seat.name in UNTOUCHABLE:
-        possible = []
-    else:
-        possible = [*ON_PROGRAM, Act.KILL_PROGRAM] if seat.state == "STOPPING" else list(ON_PROGRAM)
-    if seat.held_until is not None:
-        possible = [Act.RELEASE_PROGRAM, *possible]  # also of a host that is silent: its next agent starts it
-    return [act for act in possible if to.may(act)]

@@ -3,39 +3,25 @@
 An act on a job is a resource of it, `POST /jobs/7/reruns/`; `ACTS` lists them in the order of their buttons.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
-from shiftboss.acts import Acted
+from shiftboss.console.asking import Asking
 from shiftboss.console.forms import DueForm, EditForm, PriorityForm, ReasonForm, RerunForm
-from shiftboss.permissions import NEED_REASON, Act, Person
+from shiftboss.permissions import Act, Person
 from shiftboss.queue.states import State
 from shiftboss.queue.store.read import JobDetail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobAct:
-    """An act on a job: the last part of its address, its question, its effect, and how it is done.
+class JobAct(Asking):
+    """An act on a job. `minor`: it stands behind "More"."""
 
-    `minor`: it stands behind "More".
-    """
-
-    act: Act
-    resource: str
-    question: Promise
-    effect: Promise
-    perform: Callable[..., Acted]
     form: type[ReasonForm] = ReasonForm
     minor: bool = False
-
-    @property
-    def needs_reason(self) -> bool:
-        """Whether it stops or destroys something, and is refused without a reason."""
-        return self.act in NEED_REASON
 
 
 ACTS = (

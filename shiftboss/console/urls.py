@@ -3,7 +3,7 @@
 from django.urls import path
 
 from shiftboss.console import names as names  # makes names of hosts parts of addresses
-from shiftboss.console import offers
+from shiftboss.console import offers, program_acts
 from shiftboss.console.csrf import checked
 from shiftboss.console.errors import answered
 from shiftboss.console.permissions import required
@@ -73,7 +73,7 @@ urlpatterns = [
             page(programs.view_of(one)),
             name=f"program-{one.resource}",
         )
-        for one in programs.ACTS
+        for one in program_acts.ACTS
     ),
     path("hosts/<name:host>/pools/<name:pool>/scales/", page(programs.Scaling.as_view()), name="pool-scales"),
     path("commands/<int:command_id>/", page(hosts.command), name="command"),

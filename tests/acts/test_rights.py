@@ -17,8 +17,8 @@ from django.test import Client
 from django.urls import reverse
 
 from shiftboss import acts, cli
-from shiftboss.console import offers, roles, tokens
-from shiftboss.console.views import backfills, programs, workers
+from shiftboss.console import offers, program_acts, roles, tokens
+from shiftboss.console.views import backfills, workers
 from shiftboss.permissions import Act, Person, Via
 from shiftboss.queue.errors import NotAllowed
 from shiftboss.queue.models import Token
@@ -231,7 +231,7 @@ def on_host(act: str, thing: str, host: str = "web-1") -> str:
     """The address in the console of an act on a program or a pool of a host."""
     if act == Act.SCALE_POOL:
         return reverse("shiftboss:pool-scales", kwargs={"host": host, "pool": thing})
-    names = {one.act: f"program-{one.resource}" for one in programs.ACTS} | {Act.TAIL_PROGRAM: "log"}
+    names = {one.act: f"program-{one.resource}" for one in program_acts.ACTS} | {Act.TAIL_PROGRAM: "log"}
     return reverse(f"shiftboss:{names[Act(act)]}", kwargs={"host": host, "program": thing})
 
 
@@ -444,7 +444,7 @@ def test_whoever_runs_the_command_line_may_do_all_of_it(capsys: pytest.CaptureFi
 
 def test_what_a_door_lacks_it_lacks_on_purpose() -> None:
     """A door that gets a new act gets a way to try it here."""
-    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS, *programs.ACTS)}
+    of_console = {one.act for one in (*offers.ACTS, *backfills.ACTS, *workers.ORDERS, *program_acts.ACTS)}
     of_console |= {*ON_QUEUES, *ROLLS, Act.SCALE_POOL, Act.TAIL_PROGRAM}
     assert of_console == set(Act) - ABSENT["console"]
 

@@ -14,9 +14,9 @@ from django.test import Client
 from django.urls import reverse
 
 from shiftboss import acts
-from shiftboss.console import offers, roles
+from shiftboss.console import offers, program_acts, roles
 from shiftboss.console.urls import urlpatterns
-from shiftboss.console.views import backfills, many, programs, quarantine, workers
+from shiftboss.console.views import backfills, many, quarantine, workers
 from shiftboss.permissions import Act
 from shiftboss.queue.states import QuarantineReason
 from tests.acts import test_rights
@@ -147,7 +147,7 @@ SUBJECTS: dict[str, Subject] = {
     **{f"worker-{one.resource}": of_a_worker for one in workers.ORDERS},
     **{
         f"program-{one.resource}": of_a_program(one.resource, STATES_OF_PROGRAMS.get(one.act, "RUNNING"))
-        for one in programs.ACTS
+        for one in program_acts.ACTS
     },
     **{name: of_a_queue(act) for act, (name, _) in test_rights.ON_QUEUES.items()},
 }

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from shiftboss.acts import LARGEST_ID
-from shiftboss.console import hosts
+from shiftboss.console import hosts, program_acts
 from shiftboss.console import names as names  # makes names of hosts parts of addresses
 from shiftboss.console.api import schemas
 from shiftboss.console.api.door import caller
@@ -82,7 +82,7 @@ def show_program(request: HttpRequest, host: str, program: str) -> Any:
         "alive": row.alive,
         "holds": [_hold(one) for one in held],
         "lives": [_life(one, texts.get(one.id)) for one in lives],
-        "acts": hosts.offered(seat, row, to=by),
+        "acts": [one.act for one in program_acts.offered(seat, row, to=by)],
     }
 
 

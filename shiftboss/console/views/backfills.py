@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import Acted
 from shiftboss.console import addresses, figures, filters, live, words
+from shiftboss.console.asking import Asking
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.people import person_of
 from shiftboss.console.record import bounded
 from shiftboss.console.signature import View
 from shiftboss.console.views.acting import Acting, Said
-from shiftboss.permissions import NEED_REASON, PERMISSIONS, Act, Person
+from shiftboss.permissions import PERMISSIONS, Act, Person
 from shiftboss.queue.errors import NoSuchBackfill
 from shiftboss.queue.store import backfill as store
 from shiftboss.queue.store.backfill import PAGE, BackfillRow, Standing
@@ -24,20 +24,10 @@ from shiftboss.queue.store.statement import run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillAct:
-    """An act on a backfill: the last part of its address, its question, its effect, and when it makes sense."""
+class BackfillAct(Asking):
+    """An act on a backfill, and when it makes sense."""
 
-    act: Act
-    resource: str
-    question: Promise
-    effect: Promise
-    perform: Callable[..., Acted]
     sensible: Callable[[BackfillRow], bool]
-
-    @property
-    def needs_reason(self) -> bool:
-        """Whether it stops something, and is refused without a reason."""
-        return self.act in NEED_REASON
 
 
 ACTS = (

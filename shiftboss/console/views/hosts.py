@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from shiftboss.acts import LARGEST_ID
 from shiftboss.console import commands as sentences
-from shiftboss.console import filters, hosts, live, looping
+from shiftboss.console import filters, hosts, live, looping, program_acts
 from shiftboss.console.hosts import Seat, Standing
 from shiftboss.console.lives import told
 from shiftboss.console.narrowing import seen_by
@@ -92,7 +92,7 @@ def show(request: HttpRequest, host: str, program: str) -> HttpResponse:
         "asked": asked,
         "under_way": sentences.UNDER_WAY,
         "wrong": sentences.WRONG,
-        "offers": hosts.offered(seat, row, to=person) if seat else [],
+        "offers": program_acts.offered(seat, row, to=person) if seat else [],
     }
     return live.answer(request, "program", context)
 

@@ -1,17 +1,15 @@
 """What people ask of programs and pools of a host: its agent does it, and a command tells what became of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import Acted
-from shiftboss.console import addresses, filters, hosts, live, logs, news, text
+from shiftboss.console import addresses, filters, live, logs, news, program_acts, text
 from shiftboss.console import commands as sentences
+from shiftboss.console.asking import Asking
 from shiftboss.console.forms import ReasonForm, ScaleForm
 from shiftboss.console.hosts import Seat, Standing
 from shiftboss.console.narrowing import seen_by
@@ -24,78 +22,6 @@ from shiftboss.console.whole import Whole
 from shiftboss.permissions import Act
 from shiftboss.queue.errors import Busy, NoSuchCommand, NoSuchProgram
 from shiftboss.queue.store.commands import FOLLOW_SECONDS, CommandRow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramAct:
-    """An act on a program: the last part of its address, its question, its effect and how it is asked."""
-
-    act: Act
-    resource: str
-    question: Promise
-    effect: Promise
-    perform: Callable[..., Acted]
-
-
-ACTS = (
-    ProgramAct(
-        act=Act.RELEASE_PROGRAM,
-        resource="releases",
-        question=_("Release %(program)s on %(host)s?"),
-        effect=_(
-            "It is held back because it crashed in a loop. The agent of the host starts it at once; should it go"
-            " on crashing, it is held back again."
-        ),
-        perform=acts.release_program,
-    ),
-    ProgramAct(
-        act=Act.START_PROGRAM,
-        resource="starts",
-        question=_("Start %(program)s on %(host)s?"),
-        effect=_("The agent of the host starts it, and says whether it stays up."),
-        perform=acts.start_program,
-    ),
-    ProgramAct(
-        act=Act.RESTART_PROGRAM,
-        resource="restarts",
-        question=_("Restart %(program)s on %(host)s?"),
-        effect=_(
-            "It is stopped in order and started again. A worker finishes what it runs within its time to drain;"
-            " what is left then is given back."
-        ),
-        perform=acts.restart_program,
-    ),
-    ProgramAct(
-        act=Act.DRAIN_PROGRAM,
-        resource="drains",
-        question=_("Drain %(program)s on %(host)s?"),
-        effect=_(
-            "It is stopped in order and stays down until somebody starts it. A worker finishes what it runs within"
-            " its time to drain; what is left then is given back."
-        ),
-        perform=acts.drain_program,
-    ),
-    ProgramAct(
-        act=Act.STOP_PROGRAM,
-        resource="stops",
-        question=_("Stop %(program)s on %(host)s now?"),
-        effect=_(
-            "It stays down until somebody starts it. A worker is cut off in what it runs and gives it back, with"
-            " no attempt lost."
-        ),
-        perform=acts.stop_program,
-    ),
-    ProgramAct(
-        act=Act.KILL_PROGRAM,
-        resource="kills",
-        question=_("Kill %(program)s on %(host)s?"),
-        effect=_(
-            "It was asked to stop and has not ended yet. It is ended at once, with all that it has started."
-            " Nothing is given back: what a worker ran comes back once its leases are over, and has lost that run."
-        ),
-        perform=acts.kill_program,
-    ),
-)
 
 
 class OnHost(Acting):
@@ -128,7 +54,7 @@ class OnHost(Acting):
 class ProgramActing(OnHost):
     """One act on a program, `POST /hosts/web-1/worker-default-1/restarts/`."""
 
-    of: ProgramAct
+    of: Asking
 
     @property
     def program(self) -> str:
@@ -152,7 +78,7 @@ class ProgramActing(OnHost):
 
     def makes_sense(self, seat: Seat, standing: Standing) -> bool:
         """Whether it can be asked of the program as it stands."""
-        return self.act in hosts.offered(seat, standing.row, to=person_of(self.request))
+        return self.of in program_acts.offered(seat, standing.row, to=person_of(self.request))
 
     def ask(self, form: ReasonForm | None, said: Said) -> HttpResponse:
         """The form, with what the program has in hand; or that it makes no sense now. Raises NoSuchProgram."""
@@ -171,7 +97,7 @@ class ProgramActing(OnHost):
         return self.answer(context, said if possible else Said(status=409))
 
 
-def view_of(one: ProgramAct) -> View:
+def view_of(one: Asking) -> View:
     """The view of one act."""
 
     class OfOneAct(ProgramActing):
@@ -222,7 +148,7 @@ class Log(ProgramActing):
     """
 
     act = Act.TAIL_PROGRAM
-    of = ProgramAct(
+    of = Asking(
         act=Act.TAIL_PROGRAM,
         resource="log",
         question=_("Show the log of %(program)s on %(host)s?"),

@@ -1,16 +1,14 @@
 """The workers, one of them with all that runs in it, and the orders to it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from shiftboss import acts
 from shiftboss.acts import LARGEST_ID, Acted
 from shiftboss.console import addresses, live, roster
+from shiftboss.console.asking import Asking
 from shiftboss.console.forms import ReasonForm
 from shiftboss.console.narrowing import seen_by
 from shiftboss.console.people import person_of
@@ -27,19 +25,8 @@ RUNS = 200
 """Jobs on the page of one worker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOrder:
-    """An order: the last part of its address, its question, its effect and how it is given."""
-
-    act: Act
-    resource: str
-    question: Promise
-    effect: Promise
-    perform: Callable[..., Acted]
-
-
 ORDERS = (
-    WorkerOrder(
+    Asking(
         act=Act.DRAIN_WORKER,
         resource="drains",
         question=_("Drain worker %(worker)s?"),
@@ -49,7 +36,7 @@ ORDERS = (
         ),
         perform=acts.drain_worker,
     ),
-    WorkerOrder(
+    Asking(
         act=Act.STOP_WORKER,
         resource="stops",
         question=_("Stop worker %(worker)s?"),
@@ -115,7 +102,7 @@ class WorkerActing(Acting):
 
     here = "worker"
     form = ReasonForm
-    of: WorkerOrder
+    of: Asking
 
     @property
     def worker_id(self) -> int:
@@ -149,7 +136,7 @@ class WorkerActing(Acting):
         return self.answer(context, said if possible else Said(status=409))
 
 
-def view_of(one: WorkerOrder) -> View:
+def view_of(one: Asking) -> View:
     """The view of one order."""
 
     class OfOneOrder(WorkerActing):
