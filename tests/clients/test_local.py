@@ -1,6 +1,8 @@
 """A worker's way to the record over its own connections."""
 
 import asyncio
+import gc
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -156,6 +158,28 @@ def test_a_record_that_cannot_be_reached_is_told_without_the_password(address: s
 
 
 @pytest.mark.requirement("L30", "N14")
+@pytest.mark.requirement("L30", "N14")
+def test_an_attempt_to_connect_that_was_given_up_is_no_client_that_never_asks(loop: Loop) -> None:
+    async def attempt(dsn: str) -> None:
+        with pytest.raises(StoreUnavailable, match="timeout expired"):
+            await Connection(dsn, name="test", statement_seconds=1.0).opened()
+
+    gc.disable()  # nobody looks for cycles
+    try:
+        with socket.socket() as stands_still:
+            stands_still.bind(("127.0.0.1", 0))
+            stands_still.listen()
+            stands_still.settimeout(20)
+            loop(attempt(f"host=127.0.0.1 port={stands_still.getsockname()[1]} dbname=x user=x sslmode=disable"))
+            client, _ = stands_still.accept()
+            with client:
+                client.settimeout(20)
+                while client.recv(1000):
+                    pass  # at its end it is gone
+    finally:
+        gc.enable()
+
+
 def test_a_connection_that_broke_is_made_anew(config: KeeperConfig, loop: Loop) -> None:
     async def break_it() -> int:
         async with one(config.dsn) as connection:

@@ -12,6 +12,7 @@ import logging
 import os
 import random
 import socket
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -163,6 +164,7 @@ class Connection:
         except BaseException as error:
             if connection is not None:
                 await connection.close()  # it must not be used without its settings
+            _let_go(error)
             if isinstance(error, psycopg.Error):
                 raise StoreUnavailable(_reason(error)) from None
             raise
@@ -174,6 +176,17 @@ class Connection:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Let go what an attempt to connect has left in the frames that it went through.
+
+    One that was given up half-way hangs in a cycle of these with its own error, until somebody looks for cycles.
+    The server, should it come back to it, would have a client that never asks anything.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _connect_seconds(answer_seconds: float) -> int:
