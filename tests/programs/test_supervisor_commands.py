@@ -1,6 +1,7 @@
 """What the agent of a host does of what people ask, under a real supervisord."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +22,7 @@ from shiftboss.supervisor_conf import render
 from shiftboss.supervisor_conf.orders import UNTOUCHABLE, OrderFailed
 from shiftboss.supervisor_conf.scaling import Pace, Streak
 from shiftboss.supervisor_conf.watch import Watch
+from tests.processes import command_line as words_of
 from tests.processes import runs
 from tests.programs.supervisords import START_SECONDS, Supervisord, supervisord
 from tests.programs.test_render import installation
@@ -35,7 +37,8 @@ pytestmark = [pytest.mark.requirement("L28", "B15"), COMMITTED]
 DRAINS = (
     "n=0; trap 'n=$((n+1)); echo term $n; [ $n = 2 ] && exit 0' TERM; echo token=abc; while :; do sleep 0.05; done"
 )
-DEAF = "trap '' TERM; sleep 600 & setsid sleep 600 & while :; do sleep 0.1; done"
+DEAF = "trap '' TERM; (sleep 600 &); setsid sleep 600 & while :; do sleep 0.1; done"
+"""With an orphan in its group, and a child that has left the group."""
 FOUND = [
     program("worker-default-1", DRAINS, restart=True),
     program("worker-default-2", "exec sleep 600", restart=True, autostart=False),
@@ -161,10 +164,14 @@ def test_what_does_not_stop_is_killed_with_all_that_it_has_started_and_its_end_i
     done(agent, asked("start", "deaf"))
     why = refused(agent, asked("kill", "deaf"))
     assert why == "deaf is running: only what is asked to stop, and does not, is killed"
-    started = wait_for(
-        lambda: len(found := psutil.Process(host.pid_of("deaf")).children(recursive=True)) >= 3 and found,
-        seconds=START_SECONDS,
-    )
+    launcher = host.pid_of("deaf")
+
+    def sleeping() -> list[psutil.Process]:
+        ours = [one.pid for one in psutil.Process(launcher).children(recursive=True)]
+        found = [one for one in psutil.process_iter() if one.pid in ours or _group(one.pid) == launcher]
+        return [one for one in found if words_of(one)[:2] == ["sleep", "600"]]
+
+    started = wait_for(lambda: len(found := sleeping()) == 2 and found, seconds=START_SECONDS)
     draining = asked("drain", "deaf")
     wait_for(
         lambda: until(agent, draining, "claimed") and host.programs()["deaf"]["statename"] == "STOPPING",
@@ -177,6 +184,12 @@ def test_what_does_not_stop_is_killed_with_all_that_it_has_started_and_its_end_i
     assert (life.ending, life.signal, life.asked) == ("signal", signal.SIGKILL, True)
     why = refused(agent, asked("kill", "deaf"))
     assert why.startswith("deaf is stopped: ")
+
+
+def _group(pid: int) -> int:
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return 0
 
 
 def test_who_may_not_kill_says_so(host: Supervisord, agent: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
