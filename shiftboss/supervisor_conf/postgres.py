@@ -265,7 +265,11 @@ def _folder(home: Path, account: Account | None) -> Path:
             f"the data in {inside} was made when the user nobody could reach it, and now it cannot: "
             f"give others execute permission on its parent folders again, or move it to {outside}"
         )
-    return places.private_folder(inside if short and reachable else outside, account)
+    if short and reachable:
+        return places.private_folder(inside, account)
+    folder = places.private_folder(outside, account)
+    (outside.parent / "home").write_text(f"{home}\n", encoding="utf-8")  # whose it is, for whoever looks there
+    return folder
 
 
 def _reachable(binaries: Path, account: Account | None) -> Path:

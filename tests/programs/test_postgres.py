@@ -153,6 +153,7 @@ def test_a_home_that_nobody_can_reach_keeps_its_data_in_a_shared_place(home: Pat
     try:
         server = Postgres.of(home)
         assert server.folder.parent == places.shared(home)
+        assert (server.folder.parent / "home").read_text() == f"{home}\n"
         server.initialise()
         # The choice is for good, even where the folder is opened later.
         home.parent.chmod(0o755)
