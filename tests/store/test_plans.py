@@ -156,3 +156,33 @@ UNPLANNED = {"copy_jobs", "detach", "drop_partition", "finalize", "has_live", "m
 @pytest.mark.parametrize("name", sorted({file.stem for file in SQL.glob("*.sql")} - UNPLANNED))
 def test_every_statement_is_one_that_the_server_plans(name: str, connect: Any) -> None:
     assert plan(connect(), name)
+
+
+ROLLED = """
+insert into shiftboss_roll (pool, reason, asked_by, state, ended_at)
+select 'default', 'new code', 'kim', 'done', now() from generate_series(1, 300);
+insert into shiftboss_roll_step (roll_id, number, host, program, pool, state, launcher, began_at, moved_at)
+select r.id, n, 'web-' || n, 'worker-default-1', 'default', 'done', n, now(), now()
+from shiftboss_roll r, generate_series(1, 100) n;
+insert into shiftboss_process (host, program, launcher, started_at, asked)
+select 'web-' || mod(n, 100), 'worker-default-' || mod(n, 7), n, now(), false from generate_series(1, 20000) n;
+analyze shiftboss_roll, shiftboss_roll_step, shiftboss_process;
+"""
+
+
+@pytest.fixture
+def rolled(loaded: Session) -> Iterator[Session]:
+    """Beside the jobs a year of rolling restarts, and what the programs of a hundred hosts have lived through."""
+    execute(ROLLED)
+    yield loaded
+    execute("truncate shiftboss_roll, shiftboss_roll_step, shiftboss_process")
+
+
+@pytest.mark.requirement("L28")
+@pytest.mark.parametrize("name", ["step", "steps", "rolls", "move_step", "stop_roll", "stop_silent_roll"])
+def test_a_rolling_restart_reads_its_own_steps_and_the_last_lives_of_one_program(
+    name: str, rolled: Session
+) -> None:
+    told = plan(rolled, name)
+    for table in ("shiftboss_roll_step", "shiftboss_process", "shiftboss_job"):
+        assert f"Seq Scan on {table}" not in told, told
