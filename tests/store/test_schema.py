@@ -187,11 +187,55 @@ def test_a_newer_schema_is_fine_and_an_older_server_is_not() -> None:
         judge((140012, [NEWEST_MIGRATION]))
 
 
-@pytest.mark.requirement("C6")
-def test_migrations_go_back_and_forth(connect: Any) -> None:
+def modules_of_tables() -> list[Any]:
+    """The migrations that change tables, in their order."""
     names = sorted(file.stem for file in Path(migrations.__path__[0]).glob("[0-9]*.py"))
     modules = [import_module(f"shiftboss.migrations.{name}") for name in names]
-    modules = [module for module in modules if hasattr(module, "SCHEMA")]  # others change no table
+    return [module for module in modules if hasattr(module, "SCHEMA")]
+
+
+FILES = """
+select oid::regclass::text, relfilenode from pg_class
+where relnamespace = 'elsewhere'::regnamespace and relkind in ('r', 'i', 't')
+"""
+INVALID = """
+select indexrelid::regclass::text from pg_index
+where not indisvalid and indrelid in (select oid from pg_class where relnamespace = 'elsewhere'::regnamespace)
+"""
+
+
+@pytest.mark.requirement("C6", "L30")
+def test_the_newest_migration_waits_for_nobody_who_enqueues_or_claims_and_rewrites_nothing(connect: Any) -> None:
+    """One that has to take a table of jobs from everybody for a moment says so here, with its bound."""
+    *before, newest = modules_of_tables()
+    session, client = connect(), connect()
+    session.execute("create schema elsewhere")
+    try:
+        for one in (session, client):
+            one.execute("set search_path = 'elsewhere'")
+        for module in before:
+            session.execute(module.SCHEMA)
+        client.execute("begin")
+        columns = ", ".join(WAITING)
+        values = ", ".join(["%s"] * len(WAITING))
+        client.execute(f"insert into shiftboss_job ({columns}) values ({values})", list(WAITING.values()))
+        client.execute("select from shiftboss_job where state = 'available' for update skip locked")
+        for table in ("finished", "attempt", "event", "worker", "queue", "slot"):
+            client.execute(f"lock table shiftboss_{table} in row exclusive mode")
+        files = dict(session.execute(FILES))
+        session.execute("set lock_timeout = '5s'")
+        session.execute(newest.SCHEMA)
+        client.execute("commit")
+        assert files.items() <= dict(session.execute(FILES)).items()
+        assert session.execute(INVALID) == []
+    finally:
+        client.execute("rollback")
+        session.execute("drop schema elsewhere cascade")
+
+
+@pytest.mark.requirement("C6")
+def test_migrations_go_back_and_forth(connect: Any) -> None:
+    modules = modules_of_tables()
     session = connect()
     session.execute("create schema elsewhere")
     try:
