@@ -28,6 +28,15 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.Djan
 
 
 @pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    """What a process keeps for a moment of what it has read is not of this test."""
+    from shiftboss.console import charts, whole
+
+    whole.forget()
+    charts.forget()
+
+
+@pytest.fixture(autouse=True)
 def no_acts_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """The audit of a test that commits, emptied after it: Django's flush leaves it alone."""
     marker = request.node.get_closest_marker("django_db")

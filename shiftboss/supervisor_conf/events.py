@@ -86,7 +86,9 @@ class Events:
 
     def _count(self, serial: int) -> None:
         """See whether some are missing between the one before and this. One that was rejected comes again."""
-        if self._serial is not None and serial > self._serial + 1:
+        if self._serial is None:
+            log.info("events.begin", extra={"serial": serial})
+        elif serial > self._serial + 1:
             missed = serial - self._serial - 1
             self.missed += missed
             log.warning("events.missed", extra={"missed": missed, "in_all": self.missed, "instead": "looking now"})

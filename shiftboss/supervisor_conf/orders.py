@@ -158,6 +158,9 @@ class Orders:
                 f"{name} is {info['statename'].lower()}: only what is asked to stop, and does not, is killed"
             )
         launcher = int(info["pid"])
+        # Before anything is looked up below it: below a wrong pid are the programs of others.
+        if not launcher or not is_launcher(launcher):
+            raise OrderFailed(f"{name} has no launcher that could be seen: what it has started is not known")
         self.stopped.append((name, launcher))
 
         def is_gone(infos: Mapping[str, Mapping[str, Any]]) -> bool:

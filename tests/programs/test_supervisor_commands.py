@@ -40,7 +40,7 @@ DRAINS = (
 DEAF = "trap '' TERM; (sleep 600 &); setsid sleep 600 & while :; do sleep 0.1; done"
 """With an orphan in its group, and a child that has left the group."""
 FOUND = [
-    program("worker-default-1", DRAINS, restart=True),
+    replace(program("worker-default-1", DRAINS, restart=True), stop_seconds=600),
     program("worker-default-2", "exec sleep 600", restart=True, autostart=False),
     program("web", "exec sleep 600", restart=True),
     program("fails", "exit 7", autostart=False, start_seconds=1),
@@ -55,6 +55,9 @@ def host(tmp_path: Path) -> Iterator[Supervisord]:
     with serving(tmp_path, FOUND) as running:
         running.pid_of("worker-default-1")
         running.pid_of("web")
+        # A signal that comes before the shell has set its trap ends it.
+        log = tmp_path / str(running.programs()["worker-default-1"]["logfile"])
+        wait_for(lambda: "token=" in log.read_text(), seconds=START_SECONDS)
         yield running
 
 
@@ -204,6 +207,9 @@ def test_who_may_not_kill_says_so(host: Supervisord, agent: Watching, monkeypatc
     )
     why = refused(agent, asked("kill", "worker-default-1"))
     assert why == "worker-default-1 runs as a user whose programs this agent may not kill"
+    monkeypatch.setattr("shiftboss.supervisor_conf.orders.is_launcher", lambda pid: False)
+    why = refused(agent, asked("kill", "worker-default-1"))
+    assert why == "worker-default-1 has no launcher that could be seen: what it has started is not known"
 
 
 @pytest.mark.requirement("L31")

@@ -24,7 +24,7 @@ MAX_PROGRESS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is asked: `start`, `drain`, `stop`, `restart`, `tail` of a program, or `scale` of a pool to a count."""
+    """What is asked: `start`, `drain`, `stop`, `kill`, `restart`, `tail` of a program, or `scale` of a pool."""
 
     host: str
     verb: str
