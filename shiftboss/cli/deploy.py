@@ -95,7 +95,10 @@ def deploy(given: argparse.Namespace) -> int:
     _confirm(given, found)
     say = partial(print, file=sys.stderr, flush=True)
     if wanted and difference:
-        wanted.write()
+        try:
+            wanted.write()
+        except OSError as problem:
+            raise Refused(f"{problem.filename} cannot be written: {problem.strerror}") from None
         longest = conf.get().drain_seconds + programs.KILL_MARGIN_SECONDS + 10
         wanted.read_in(stop_seconds=longest, say=say)
     row, steps = rolls.watch(given, person, rolls.begin(given, person, None))

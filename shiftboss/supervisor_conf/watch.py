@@ -180,7 +180,7 @@ class Watch:
         )
 
     def _draw(self, notes: list[Incarnation]) -> Iterator[dict[str, Any]]:
-        launchers = {int(info["pid"]) for info in self._infos.values()}
+        launchers = {int(info["pid"]) for info in self._infos.values()} - {0}
         own = {
             one.launcher: one.pid for one in notes if one.ended is None and one.pid and one.launcher in launchers
         }

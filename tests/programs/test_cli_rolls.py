@@ -220,6 +220,13 @@ def test_a_deploy_compares_what_was_written_for_a_supervisord_of_ones_own(
     assert {"-[program:sb-forgotten]", "+[program:sb-maintainer]"} <= set(planned.lines)
     refused = sh("deploy", *WHY, "--yes")
     assert (refused.code, "--apply writes it" in refused.err) == (1, True)
+    file.unlink()
+    file.mkdir()
+    (file / "in the way").touch()
+    monkeypatch.setattr("shiftboss.supervisor_conf.comparison._read", lambda file: "")
+    refused = sh("deploy", *WHY, "--yes", "--apply")
+    assert (refused.code, "cannot be written: " in refused.err) == (1, True)
+    assert run(rolls.rolls(authority=making.SYSTEM)) == []
 
 
 def test_a_deploy_that_stops_touches_nothing_else(sh: Shell, agent: Agent) -> None:
